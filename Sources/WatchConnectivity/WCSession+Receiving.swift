@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import Wormhole
+internal import WormholeContainerStorage
 internal import WormholeDropIns
 internal import WormholePropertyLists
 internal import WormholeSyscalls
@@ -238,7 +239,7 @@ private final class Once: Sendable {
   init(_ request: Request) { self.request = Monitor(request) }
 
   deinit {
-    guard let request = take() else { return }
+    guard let request = take(), !Mutants.has(.keepReleased) else { return }
     let answer = Answer.failure(
       .messageReplyFailed, "the delegate of the counterpart has released its reply handler")
     do throws(WormholeError) {

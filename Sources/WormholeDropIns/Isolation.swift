@@ -1,4 +1,5 @@
 package import Dispatch
+internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
 /// The actor to which a closure of the program's is isolated, as a place to call the closure.
@@ -24,6 +25,7 @@ package struct Isolation: Sendable {
   package init(_ actor: (any Actor)?) {
     place =
       switch actor {
+      case _ where Mutants.has(.ignoreIsolation): .none
       case nil: .none
       case let actor? where actor === MainActor.shared: .main
       case let actor?: .lane(ActorLane(actor))

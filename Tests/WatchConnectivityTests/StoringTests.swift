@@ -49,6 +49,24 @@ import WormholeSyscalls
     return true
   }
 
+  /// The outcome of a transfer that is made on the main queue is told after the queue's turn.
+  @Test func anOutcomeWaitsForTheEndOfTheTurn() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    let (phone, heard) = (sides.phone, sides.phoneSide.heard)
+    let arrived = sides.watchSide.heard
+    func isTold(_ all: [String]) -> Bool { all.contains { $0.hasPrefix("finished") } }
+    try DispatchQueue.main.sync {
+      let start = Instant.now
+      phone.transferUserInfo(["n": 1])
+      try arrived.wait("the transfer") { $0.contains("info n=1") }
+      // Without the mechanism the outcome follows at once.
+      try? heard.wait("an early outcome", within: .seconds(1), until: isTold)
+      #expect(!isTold(heard.all) || .now - start > .seconds(5))
+    }
+    try heard.wait("the outcome") { isTold($0) }
+  }
+
   /// Off the main queue no loop's end is visible: the bound counts from the transfer's call.
   @Test func aThreadThatNeverPausesIsToldAllTheSame() throws {
     let (sides, isOver) = (try TwoSides(), Monitor(false))

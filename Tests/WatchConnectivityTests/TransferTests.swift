@@ -174,7 +174,8 @@ import WormholeSyscalls
     let infos = Heard<Bool>()
     sides.watchSide.onUserInfo = { _ in infos.add(watch.hasContentPending) }
     try sides.activateWatch()
-    try infos.wait("both") { $0 == [true, false] }
+    #expect(throws: Never.self) { try infos.wait("both") { $0.count == 2 } }
+    #expect(infos.all == [true, false])
     let contexts = Heard<Bool>()
     sides.watchSide.onContext = { session, _ in contexts.add(session.hasContentPending) }
     try sides.phone.updateApplicationContext(["n": 1])

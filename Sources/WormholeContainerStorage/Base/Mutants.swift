@@ -80,6 +80,11 @@ package enum Mutants: String, CaseIterable, Sendable {
   case acceptLate
   case holdUnrenewed
   case anyHeader
+  case ignoreIsolation
+  case tellAtOnce
+  case countGiven
+  case readEachWaiting
+  case keepReleased
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
