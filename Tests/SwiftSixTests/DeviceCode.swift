@@ -1,0 +1,1 @@
+../SwiftFiveTests/DeviceCode.swift

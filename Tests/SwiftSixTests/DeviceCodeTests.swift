@@ -1,1 +1,0 @@
-../SwiftFiveTests/DeviceCodeTests.swift
