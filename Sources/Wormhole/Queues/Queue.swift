@@ -132,6 +132,14 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     try peer.cancel(id: id)
   }
 
+  /// Cancels the waiting messages, as `purge(kind:olderThan:)` of a ``Peer`` does.
+  @discardableResult
+  public func purge(
+    kind: String? = nil, olderThan age: Duration? = nil
+  ) throws(WormholeError) -> Int {
+    try peer.purge(kind: kind, olderThan: age)
+  }
+
   /// The dead letters, in the order in which they were sent.
   public var deadLetters: [DeadLetter] {
     get throws(WormholeError) { try peer.deadLetters }
@@ -142,6 +150,15 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
 
   /// Removes a dead letter permanently; see ``Peer/discard(id:)``.
   public func discard(id: String) throws(WormholeError) -> Bool { try peer.discard(id: id) }
+}
+
+extension Peer {
+  /// The queue of this name, as an addressee of the same sender.
+  package var ofQueue: Peer {
+    Peer(
+      container: container, member: member, guest: guest, sender: sender, folder: .queues,
+      name: name)
+  }
 }
 
 extension SharedContainer {

@@ -127,6 +127,11 @@ enum MembersArticle {
       // notReachable, backgroundOnly or immediatelyReachable
     }
   }
+
+  static func standBy(_ container: SharedContainer) async throws {
+    let printer = try await container.join(as: "printer", within: nil)
+    await printer.leave()
+  }
 }
 
 enum MessagesArticle {
