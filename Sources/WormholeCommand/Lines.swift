@@ -119,7 +119,7 @@ extension Invocation {
     var options = options
     // If standard input is faster than the receiver, the command waits for the receiver.
     options.whenFull = .wait(.seconds(1_000_000_000))
-    let peer = try open(create: true).peer(name, from: value(.from))
+    let peer = addressee(try open(create: true).peer(name, from: value(.from)))
     let limit = Options().maximumValueBytes
     var reader = LineReader()
     do {

@@ -5,7 +5,7 @@ import WormholeSyscalls
 
 /// Names in a container, for completion.
 enum Names {
-  case channels, members, notices, locks, suites
+  case channels, members, queues, notices, locks, suites
   /// The keys of the suite that precedes on the command line.
   case keys
   /// The names of the kind that precedes on the command line.
@@ -41,6 +41,7 @@ extension SharedContainer {
     switch names {
     case .channels: try channels()
     case .members: try storage.names(in: .members)
+    case .queues: try queues()
     case .notices: try storage.names(in: .notices)
     case .locks: try system("lock.")
     case .suites: try system("defaults.")
@@ -51,6 +52,7 @@ extension SharedContainer {
       switch operands.first.flatMap(Removable.init) {
       case .channel: try channels()
       case .member: try storage.names(in: .members)
+      case .queue: try queues()
       case .suite: try system("defaults.")
       case nil: []
       }

@@ -142,7 +142,8 @@ enum Programs {
     defer {
       given.closeReading()
       begun.signal { $0 = true }
-      feeder.join()
+      // Children of a killed child may keep the pipe open without reading.
+      if Interruption.isAsked { feeder.detach() } else { feeder.join() }
     }
     return try Interruption.run { () throws(Errno) in
       let child = try Child.spawn(

@@ -23,7 +23,7 @@ extension Table {
       ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
       ("clear", { .clear }), ("remove", { .remove }), ("list", { .list }), ("send", { .send }),
       ("receive", { .receive }),
-      ("queue", { .queue }), ("request", { .request }), ("reply", { .reply }),
+      ("work", { .work }), ("queue", { .queue }), ("request", { .request }), ("reply", { .reply }),
       ("members", { .members }), ("wake", { .wake }), ("lock", { .lock }),
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),

@@ -7,23 +7,34 @@ package import WormholeSyscalls
 /// If a child runs, the child gets the signal too, and the command waits for its end: then the
 /// command releases the lock and passes on the child's status. If the signal came from a terminal,
 /// the child has already received it. Without a child, the command removes its temporary files and
-/// ends by the signal; its locks are released with the process.
+/// ends by the signal; its locks are released with the process. A command with several children at
+/// a time ends itself, see ``endInOrder(_:)``.
 package enum Interruption {
   private struct State {
     var isReady = false
-    var child: Child?
-    /// A signal that arrived while a child ran.
+    var children: [Child] = []
+    /// A signal that arrived while a child ran, or that the command answers itself.
     var passedOn: Int32?
     var cleanUp: (@Sendable () -> Void)?
+    /// Begins the end of a command that ends itself.
+    var begin: (@Sendable () -> Void)?
+    /// How long a child may run after the first signal; nil for as long as it takes.
+    var grace: Duration?
   }
 
   private static let state = Monitor(State())
 
   /// Handles the signals from now on; must be called before the process has other threads.
-  package static func prepare(cleanUp: (@Sendable () -> Void)? = nil) throws(WormholeError) {
+  ///
+  /// - Parameter grace: how long a child may run after a signal, before it is killed; nil for as
+  ///   long as it takes.
+  package static func prepare(
+    grace: Duration? = nil, cleanUp: (@Sendable () -> Void)? = nil
+  ) throws(WormholeError) {
     let isFirst = state.withLock { state in
       defer { state.isReady = true }
       state.cleanUp = cleanUp ?? state.cleanUp
+      state.grace = grace ?? state.grace
       return !state.isReady
     }
     guard isFirst else { return }
@@ -41,10 +52,15 @@ package enum Interruption {
 
   private static func handle(_ signal: Signals.Arrival) {
     state.withLock { state in
-      if let child = state.child {
+      if !state.children.isEmpty || state.begin != nil {
+        let isFirst = state.passedOn == nil
         state.passedOn = signal.number
-        // The child may have ended at this very moment.
-        if !signal.isFromKernel { try? child.send(number: signal.number) }
+        if !signal.isFromKernel {
+          // A child may have ended at this very moment.
+          for child in state.children { try? child.send(number: signal.number) }
+        }
+        state.begin?()
+        if isFirst, let grace = state.grace { killChildren(after: grace) }
         return
       }
       state.cleanUp?()
@@ -52,15 +68,37 @@ package enum Interruption {
     }
   }
 
-  /// Whether a signal arrived while a child ran.
+  /// Kills the children that are still running after the time; no other child has begun by then.
+  private static func killChildren(after grace: Duration) {
+    // Without a thread, the children may run for as long as they take.
+    try? Thread("grace") {
+      let _: Void? = Monitor(()).wait(until: .now + grace) { _ in nil }
+      state.withLock { state in
+        for child in state.children { try? child.send(number: Processes.Signal.kill.number) }
+      }
+    }.detach()
+  }
+
+  /// Whether a signal arrived while a child ran, or for a command that ends itself.
   package static var isAsked: Bool { state.withLock { $0.passedOn != nil } }
+
+  /// Lets the command end itself from now on: signals are passed on to its children, no further
+  /// child starts, and the process ends by ``endIfAsked(isLast:)``.
+  ///
+  /// - Parameter begin: called for each signal, on a thread of its own.
+  package static func endInOrder(_ begin: @escaping @Sendable () -> Void) {
+    state.withLock { $0.begin = begin }
+  }
 
   /// Ends the process by the signal that arrived while a child ran, if any.
   ///
   /// For commands that would run another child next.
-  package static func endIfAsked() {
+  ///
+  /// - Parameter isLast: whether a command that ends itself has done so.
+  package static func endIfAsked(isLast: Bool = false) {
     state.withLock { state in
-      guard let number = state.passedOn else { return }
+      if isLast { state.begin = nil }
+      guard let number = state.passedOn, state.begin == nil else { return }
       state.cleanUp?()
       Signals.end(by: number)
     }
@@ -69,14 +107,15 @@ package enum Interruption {
   /// Runs a child to its end; in the meantime the child gets the signals.
   package static func run(_ start: () throws(Errno) -> Child) throws(Errno) -> ExitStatus {
     let child = try state.withLock { state throws(Errno) in
+      if state.begin != nil, state.passedOn != nil { throw .interrupted }
       let child = try start()
-      state.child = child
+      state.children.append(child)
       return child
     }
     try child.waitUntilEnded()
     // Until the status is collected, no other process gets the child's process ID.
     return try state.withLock { state throws(Errno) in
-      state.child = nil
+      state.children.removeAll { $0.process == child.process }
       return try child.wait()
     }
   }

@@ -25,5 +25,15 @@ import WormholeSyscalls
     #expect(try stage.run("wormhole queue jobs --queue").output == "")
     #expect(try stage.run("wormhole queue jobs --member | cut -f1").output == "first\n")
     #expect(try stage.run("wormhole queue jobs --queue --member").status == .exited(64))
+    // Only the queue's messages of the kind are cancelled.
+    try queue.send(contentsOf: ["dry", "iron"])
+    let purge = "wormhole queue jobs --queue --purge"
+    let kept = try stage.run("\(purge) --kind Data --older-than 0 --verbose")
+    #expect(kept.status == .exited(0) && kept.errors.contains("0 messages were cancelled"))
+    let purged = try stage.run("\(purge) --kind String --json")
+    #expect(purged.output.contains("\"count\":2") && purged.output.contains("cancelled"))
+    #expect(try queue.messages.isEmpty)
+    #expect(try stage.run("wormhole queue jobs --member | cut -f1").output == "first\n")
+    #expect(try stage.run("wormhole queue jobs --kind String").status == .exited(64))
   }
 }

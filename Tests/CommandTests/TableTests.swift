@@ -63,11 +63,11 @@ import WormholeSyscalls
   }
 
   @Test func whatHasToBeGivenIsMissed() {
-    #expect(Verb.send.usage.hasPrefix("send --to PEER [VALUE] [--from NAME] "))
+    #expect(Verb.request.usage.hasPrefix("request --to PEER [VALUE] [--from NAME] "))
     #expect(
-      failure(of: ["send", "hello"])
-        == "cannot send: --to is missing; try 'wormhole help send'")
-    #expect(failure(of: ["send", "hello", "--to=watch"]) == "")
+      failure(of: ["request", "hello"])
+        == "cannot request: --to is missing; try 'wormhole help request'")
+    #expect(failure(of: ["request", "hello", "--to=watch"]) == "")
   }
 
   private func failure(of words: [String]) -> String? {

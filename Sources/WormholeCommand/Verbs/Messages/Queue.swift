@@ -8,7 +8,10 @@ extension Verb {
   static let queue = Verb(
     "queue", "list a member's unhandled messages",
     [Operand("NAME", .one, .names(.members))],
-    [.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear, .ofMember, .ofQueue],
+    [
+      .dead, .contexts, .cancel, .retry, .discard, .purge, .kind, .olderThan, .outcomes, .clear,
+      .ofMember, .ofQueue,
+    ],
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
         + "tabs: ID, state ('waiting'; 'claimed' with the attempt; 'interrupted' with the attempt "
@@ -24,6 +27,8 @@ extension Verb {
         + "the outcome. Exits with 1 if the message no longer waits. With --retry, moves a dead "
         + "letter back to the queue, and with --discard, removes a dead letter; both exit with 1 "
         + "if the dead letter does not exist.",
+      "With --purge, cancels all waiting messages, with --kind those of a kind, and with "
+        + "--older-than those that were sent so many seconds ago. Claimed messages stay.",
       "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
         + "has not received yet: ID, receiver, kind, number of messages, and outcome. With "
         + "--remove-outcomes, removes the pending outcomes, and NAME never receives them.",
@@ -33,16 +38,22 @@ extension Verb {
       Example("wormhole queue watch", "list all unhandled messages"),
       Example("wormhole queue watch --dead", "list its dead letters"),
       Example("wormhole queue watch --contexts", "list its contexts"),
+      Example("wormhole queue watch --purge --older-than 3600", "cancel messages of earlier hours"),
       Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "deliver a dead letter again"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
-    let actions = [Option.dead, .contexts, .cancel, .retry, .discard, .outcomes, .clear]
+    let actions = [Option.dead, .contexts, .cancel, .retry, .discard, .purge, .outcomes, .clear]
       .filter(invocation.has)
     guard actions.count < 2 else {
       throw Failure.usage(
         "cannot queue: --\(actions[0].name) and --\(actions[1].name) exclude each other")
     }
+    let filters = [Option.kind, .olderThan]
+    if !invocation.has(.purge), let option = filters.first(where: invocation.has) {
+      throw Failure.usage("cannot queue: --\(option.name) requires --purge")
+    }
+    if invocation.has(.purge) { return try invocation.purge(name) }
     if invocation.has(.clear) {
       let count = try invocation.open(create: false).peer(name).removePendingOutcomes()
       invocation.output.explain("\(count) outcomes removed")
@@ -84,6 +95,14 @@ extension Invocation {
     } else {
       for message in try peer.queue { try output.write(message, to: name) }
     }
+    return 0
+  }
+
+  fileprivate func purge(_ name: String) throws -> Int32 {
+    let (kind, age) = (value(.kind), try seconds(.olderThan))
+    let count = try addressee(name, in: try open(create: false)).purge(kind: kind, olderThan: age)
+    output.explain(count == 1 ? "1 message was cancelled" : "\(count) messages were cancelled")
+    try output.ofDone.write(end: "cancelled", to: name, count: count)
     return 0
   }
 
@@ -211,5 +230,7 @@ extension Option {
   static let dead = Option("dead", nil, "list the dead letters")
   static let cancel = Option("cancel", .any("ID"), "waiting message to cancel")
   static let retry = Option("retry", .any("ID"), "dead letter to deliver again")
+  static let purge = Option("purge", nil, "cancel the waiting messages")
+  static let olderThan = Option("older-than", .any("S"), "seconds since the messages were sent")
   static let discard = Option("discard", .any("ID"), "dead letter to remove")
 }

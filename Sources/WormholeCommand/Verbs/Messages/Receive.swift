@@ -9,7 +9,7 @@ extension Verb {
     "receive", "join under a name and print its messages", [],
     [
       .joinAs, .kind, .count, .timeout, .exec, .attempts, .raw, .files, .hearImmediate,
-      .hearContexts,
+      .hearContexts, .grace, .standby,
     ],
     [
       "Joins as NAME, which no other process can join as at the same time, and writes each "
@@ -38,8 +38,13 @@ extension Verb {
         + "so, unless --exec is given: then CMD finds the file at WORMHOLE_MESSAGE_FILE and the "
         + "sender's name for the file in WORMHOLE_MESSAGE_FILE_NAME, and the file is removed "
         + "after CMD has succeeded.",
-      "Messages that are claimed but not acknowledged when this command ends, for whatever "
-        + "reason, are redelivered to the next process that joins as NAME, as another attempt.",
+      "A signal that ends this command is passed on to CMD, which is killed if it still runs after "
+        + "ten seconds, or the time in --grace. If CMD ends without success then, the message is "
+        + "redelivered to the next process that joins as NAME, and the attempt does not count. "
+        + "Messages that are claimed but not acknowledged when this command ends in any other "
+        + "way are redelivered as another attempt.",
+      "With --wait-for-name, waits while another process has joined as NAME, and takes over when "
+        + "that process ends.",
       "With --immediate, receives immediate messages too, and with --contexts, the contexts set "
         + "for NAME; see 'send'. Both are delivered once, even if CMD fails; a delivery that "
         + "arrives while CMD runs waits. WORMHOLE_MESSAGE_DELIVERY is immediate or context, and "
@@ -72,7 +77,8 @@ extension Verb {
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
     let attempts = try invocation.number(.attempts, least: 1)
-    if invocation.has(.exec) { try Interruption.prepare() }
+    let grace = try invocation.grace()
+    if invocation.has(.exec) { try Interruption.prepare(grace: grace) }
     if let directory = invocation.value(.files) { try Verb.check(directory) }
     let container = try invocation.open(create: true) { options in
       if let attempts { options.mailbox.attempts = attempts }
@@ -83,7 +89,7 @@ extension Verb {
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
       }
     }
-    let member = try container.join(as: name)
+    let member = try invocation.join(container, as: name, until: deadline)
     let telling = Telling("receive as", name, count: count, finishes: true)
     // Never stopped: claimed messages stay claimed until the process has ended.
     _ = try member.receive(
@@ -111,6 +117,26 @@ extension Verb {
 }
 
 extension Invocation {
+  /// Returns how long a program may run after a signal: ten seconds by default.
+  func grace() throws(Failure) -> Duration {
+    guard let grace = try seconds(.grace) else { return .seconds(10) }
+    guard has(.exec) else { throw .usage("cannot \(verb.name): --grace requires --exec") }
+    return grace
+  }
+
+  fileprivate func join(
+    _ container: SharedContainer, as name: String, until deadline: Instant?
+  ) throws -> Member {
+    guard has(.standby) else { return try container.join(as: name) }
+    do throws(WormholeError) {
+      return try container.join(as: name)
+    } catch {
+      guard error.code == .nameTaken else { throw error }
+      output.explain("waiting for the name '\(name)': \(error.reason)")
+    }
+    return try container.join(as: name, within: deadline.map { $0 - .now })
+  }
+
   /// Returns 0 if the message was handled, and nil if it is to be redelivered.
   fileprivate func handle(_ message: Message) throws -> Int32? {
     let value: PropertyListValue
@@ -146,7 +172,7 @@ extension Invocation {
     return 0
   }
 
-  private func settings(of message: Message) throws -> [String] {
+  func settings(of message: Message) throws -> [String] {
     var settings = [
       "WORMHOLE_MESSAGE_DELIVERY=guaranteed",
       "WORMHOLE_MESSAGE_ID=\(message.id)", "WORMHOLE_MESSAGE_BATCH_INDEX=\(message.batchIndex)",
@@ -163,10 +189,13 @@ extension Invocation {
 
   /// Returns why the message was not handled; nil if it was handled.
   ///
-  /// - Parameter interrupted: called before a signal ends this process, if the command was ended by
-  ///   the signal and has not handled the message.
+  /// - Parameters:
+  ///   - what: the consequence of a missing program for the message.
+  ///   - interrupted: called before a signal ends this process, if the command was ended by the
+  ///     signal and has not handled the message.
   func run(
     _ line: String, on value: PropertyListValue, _ settings: [String],
+    missing what: String = "the message waits for the next process that joins",
     interrupted: () -> Void = {}
   ) throws -> String? {
     if let problem = Programs.problem(of: settings) { return problem }
@@ -187,7 +216,7 @@ extension Invocation {
     // A command that was asked to end has not refused the message: an orderly end is no attempt.
     if Interruption.isAsked { interrupted() }
     Interruption.endIfAsked()
-    try status.refuseMissingProgram(line, "the message waits for the next process that joins")
+    try status.refuseMissingProgram(line, what)
     return switch status {
     case .exited(let code): "the command ended with status \(code)"
     case .signalled(let signal): "the command was ended by signal \(signal)"
@@ -251,5 +280,8 @@ extension Output {
 extension Option {
   static let attempts = Option(
     "attempts", .any("N"), "number of attempts before a message becomes a dead letter")
+  static let grace = Option(
+    "grace", .any("S"), "seconds that CMD may run after a signal; 10 by default")
+  static let standby = Option("wait-for-name", nil, "wait while another process has the name")
   static let joinAs = Option("as", .member("NAME"), "name to join under", isRequired: true)
 }

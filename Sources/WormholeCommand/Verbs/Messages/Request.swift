@@ -6,7 +6,7 @@ import WormholePropertyLists
 extension Verb {
   static let request = Verb(
     "request", "send a request to a member and print the reply", [Operand("VALUE", .optional)],
-    [.to, .from, .type, .raw, .kind, .header, .timeout, .wake],
+    [.asked, .from, .type, .raw, .kind, .header, .timeout, .wake],
     [
       "Sends VALUE, or standard input, which is read as in 'put', to the process that runs as "
         + "PEER now, and prints the reply in the form of 'get'. The kind of the request is "
@@ -27,7 +27,7 @@ extension Verb {
         "wormhole request --to till --wake --timeout 5 open", "start the member first if needed"),
     ]
   ) { invocation in
-    let name = invocation.value(.to) ?? ""
+    let name = invocation.value(.asked) ?? ""
     if invocation.output.isJSON, invocation.has(.raw) {
       throw Failure.usage("cannot request: --json and --raw exclude each other")
     }
@@ -58,4 +58,8 @@ extension Verb {
 
 extension Option {
   static let wake = Option("wake", nil, "start PEER if it is not running")
+}
+
+extension Option {
+  static let asked = Option("to", .member("PEER"), "member that replies", isRequired: true)
 }

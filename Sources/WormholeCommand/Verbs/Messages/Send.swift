@@ -6,10 +6,10 @@ import WormholeSyscalls
 
 extension Verb {
   static let send = Verb(
-    "send", "send a message to a member", [Operand("VALUE", .optional)],
+    "send", "send a message to a member or a queue", [Operand("VALUE", .optional)],
     [
-      .to, .from, .type, .raw, .kind, .header, .id, .ttl, .urgent, .process, .lines, .waitForEnd,
-      .timeout, .context, .file, .meta, .move, .immediate, .wake,
+      .to, .toQueue, .from, .type, .raw, .kind, .header, .id, .ttl, .urgent, .process, .lines,
+      .waitForEnd, .timeout, .context, .file, .meta, .move, .immediate, .wake,
     ],
     [
       "Sends VALUE, or standard input, which is read as in 'put', to the member PEER. PEER need "
@@ -18,6 +18,8 @@ extension Verb {
         + "--no-sync is given. The kind of the message, by which receivers can select messages, "
         + "is String, Data or PropertyListValue, or the kind in --kind. With --header, which may "
         + "be repeated, text travels beside the value, and 'receive' passes it to its program.",
+      "With --queue instead of --to, sends to a queue of several workers, one of which handles "
+        + "the message: see 'work'. A queue takes no files, contexts or immediate messages.",
       "With --wait, waits until the message was handled, and exits with 1 if the message was "
         + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
         + "--from, this command joins as NAME for the time of the wait, so no other process can "
@@ -46,9 +48,12 @@ extension Verb {
       Example("wormhole send --to watch --from till --context open", "a context"),
       Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
+      Example("wormhole send --queue jobs --lines <jobs.txt", "each line as a job for a worker"),
     ]
   ) { invocation in
-    let peer = invocation.value(.to) ?? ""
+    guard let peer = invocation.value(.to) ?? invocation.value(.toQueue) else {
+      throw Failure.usage("cannot send: --to is missing, or --queue for a queue of workers")
+    }
     let options = try invocation.sendOptions()
     if invocation.has(.file) { return try invocation.sendFile(to: peer, options) }
     if invocation.has(.lines) { return try invocation.sendLines(to: peer, options) }
@@ -61,6 +66,7 @@ extension Verb {
 
 extension Invocation {
   fileprivate func sendOptions() throws -> SendOptions {
+    try exclude(.toQueue, [.to, .file, .context, .immediate])
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
     try exclude(.file, [.lines, .context, .type, .raw, .immediate])
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
@@ -124,7 +130,8 @@ extension Invocation {
   ) throws -> Int32 {
     if has(.waitForEnd) { return try sendAndWait(to: name, body) }
     let from = self.value(.from)
-    try output.ofDone.write(try body(open(create: true).peer(name, from: from)), from: from)
+    let peer = addressee(try open(create: true).peer(name, from: from))
+    try output.ofDone.write(try body(peer), from: from)
     return 0
   }
 
@@ -186,11 +193,14 @@ extension Invocation {
   ) throws -> (Peer, @Sendable () -> Void) {
     guard let from = self.value(.from) else {
       let guest = try container.guest()
-      return (guest.peer(name), { guest.leave() })
+      return (addressee(guest.peer(name)), { guest.leave() })
     }
     let member = try container.join(as: from)
-    return (member.peer(name), { member.leave() })
+    return (addressee(member.peer(name)), { member.leave() })
   }
+
+  /// Returns the member, or the queue of this name if the command line names a queue.
+  func addressee(_ peer: Peer) -> Peer { has(.toQueue) ? peer.ofQueue : peer }
 
   fileprivate func tell(_ value: PropertyListValue, to name: String) throws -> Int32 {
     let peer = try open(create: true).peer(name, from: self.value(.from))
@@ -249,8 +259,9 @@ extension Output {
 }
 
 extension Option {
-  static let to = Option(
-    "to", .member("PEER"), "member that receives the message", isRequired: true)
+  static let to = Option("to", .member("PEER"), "member that receives the message")
+  static let toQueue = Option(
+    "queue", .found("QUEUE", Names.queues.found), "queue whose workers receive the message")
   static let from = Option("from", .member("NAME"), "name of the sender")
   static let kind = Option("kind", .any("KIND"), "kind of the message")
   static let id = Option("id", .any("ID"), "ID of the message; refused if a pending message has it")

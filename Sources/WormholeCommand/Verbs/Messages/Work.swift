@@ -1,0 +1,206 @@
+import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+extension Verb {
+  static let work = Verb(
+    "work", "run a program for each message of a queue",
+    [Operand("QUEUE", .one, .names(.queues))],
+    [.program, .parallel, .handlingDeadline, .renew, .grace, .attempts, .count, .timeout, .raw],
+    [
+      "Handles the messages of QUEUE, a queue that any number of workers share: each message is "
+        + "one worker's. Runs CMD in a shell for each message, as 'receive --exec' does: with the "
+        + "value on standard input, and with the fields and headers of the message in the "
+        + "environment. With --parallel, runs several at the same time.",
+      "The message is acknowledged if CMD succeeds. Otherwise it is redelivered after a short "
+        + "pause, to any worker; after five attempts, or the number in --attempts, it is moved to "
+        + "the dead letters: see 'queue'. If CMD ends with 126 or 127, this command ends with the "
+        + "same status, and the message waits for another worker.",
+      "If CMD runs longer than 30 seconds, or the time in --deadline, another worker may have the "
+        + "message, marked as redelivered, while CMD still runs; CMD's success is then without "
+        + "effect, and a note says so. With --renew, the time starts anew for as long as CMD runs. "
+        + "If this process is killed, another worker has its messages at once.",
+      "A signal that ends this command is passed on to the programs, which are killed if they "
+        + "still run after ten seconds, or the time in --grace. No further message is taken, and a "
+        + "message whose CMD does not succeed then is redelivered, and the attempt does not count.",
+      "With --count, ends once so many messages were handled, and those that are being handled "
+        + "then. Exits with 1 if the time limit passes before that, or, without --count, before "
+        + "the first message was handled.",
+    ],
+    [
+      Example("wormhole work jobs --exec 'sh convert.sh'", "run a program for each message"),
+      Example("wormhole work jobs --exec 'sh convert.sh' --parallel 4", "four at the same time"),
+      Example(
+        "wormhole work jobs --exec 'sh convert.sh' --deadline 300 --renew", "for long programs"),
+    ]
+  ) { invocation in
+    let name = invocation.operands[0]
+    let line = invocation.value(.program) ?? ""
+    let parallel = try invocation.number(.parallel, least: 1) ?? 1
+    guard parallel <= 1000 else { throw Failure.usage("cannot work: --parallel is at most 1000") }
+    let limit = try invocation.seconds(.handlingDeadline) ?? .seconds(30)
+    guard limit > .zero else { throw Failure.usage("cannot work: --deadline is more than 0") }
+    let (count, deadline) = try (
+      invocation.number(.count, least: 1), invocation.deadline(.timeout)
+    )
+    let attempts = try invocation.number(.attempts, least: 1)
+    try Interruption.prepare(grace: invocation.grace())
+    let container = try invocation.open(create: true) { options in
+      if let attempts { options.mailbox.attempts = attempts }
+    }
+    let jobs = Jobs(invocation, line, renewal: invocation.has(.renew) ? limit / 3 : nil, count)
+    Interruption.endInOrder { jobs.end(.success(0)) }
+    let working = try container.queue(name, of: PropertyListValue.self).work(
+      concurrency: parallel, handlingDeadline: limit
+    ) { value, message in
+      try await jobs.handle(value, message)
+    }
+    invocation.output.explain("working on queue '\(name)'")
+    let isDone = Monitor(false)
+    Task {
+      do throws(WormholeError) {
+        try await working.finished()
+      } catch {
+        // The container is gone.
+        jobs.end(.failure(error))
+      }
+      isDone.signal { $0 = true }
+    }
+    let end = jobs.wait(until: deadline)
+    working.stop()
+    _ = isDone.wait(until: nil) { $0 ? true : nil }
+    Interruption.endIfAsked(isLast: true)
+    if let end { return try end.get() }
+    return try jobs.timeUp(name)
+  }
+}
+
+/// The programs that `work` runs.
+private final class Jobs: Sendable {
+  private struct State {
+    var handled = 0
+    var end: Result<Int32, any Error>?
+  }
+
+  /// The reason why a message was not handled.
+  private struct NotHandled: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private let invocation: Invocation
+  private let line: String
+  /// How often the claim of a message is renewed; nil for never.
+  private let renewal: Duration?
+  private let count: Int?
+  private let state = Monitor(State())
+
+  init(_ invocation: Invocation, _ line: String, renewal: Duration?, _ count: Int?) {
+    (self.invocation, self.line, self.renewal) = (invocation, line, renewal)
+    self.count = count
+  }
+
+  func end(_ end: Result<Int32, any Error>) { state.signal { $0.end = $0.end ?? end } }
+
+  /// Returns the end; nil after the deadline.
+  func wait(until deadline: Instant?) -> Result<Int32, any Error>? {
+    state.wait(until: deadline) { $0.end }
+  }
+
+  func timeUp(_ queue: String) throws -> Int32 {
+    let handled = state.withLock { $0.handled }
+    if count == nil, handled > 0 { return 0 }
+    throw WormholeError(
+      .timedOut, "work on queue", queue,
+      because: handled == 0
+        ? "no message was handled before the deadline"
+        : "only \(handled) were handled before the deadline")
+  }
+
+  /// Runs the program for a message; returns once the message is handled, or has its outcome.
+  func handle(_ value: PropertyListValue, _ message: Message) async throws {
+    let isOver = Monitor(false)
+    defer { isOver.signal { $0 = true } }
+    let reason: String?
+    do {
+      if let renewal { try renew(message, every: renewal, until: isOver) }
+      reason = try await run(value, message)
+    } catch {
+      // Not counted as an attempt: the next message would meet the same.
+      message.requeue()
+      if !Interruption.isAsked { end(.failure(error)) }
+      return
+    }
+    guard let reason else { return try done(message) }
+    // A program that was asked to end has not refused the message.
+    if Interruption.isAsked { return message.requeue() }
+    invocation.output.tell(
+      "message '\(message.id)' is not handled (attempt \(message.attempt)): \(reason)")
+    throw NotHandled(description: reason)
+  }
+
+  /// Acknowledges the message, and ends the command if it was the last one.
+  private func done(_ message: Message) throws {
+    do throws(WormholeError) {
+      try message.acknowledge()
+    } catch {
+      // Any other error may pass: the worker repeats the acknowledgement.
+      guard error.code == .superseded else { return }
+      invocation.output.tell("\(error)")
+      throw error
+    }
+    state.signal { state in
+      state.handled += 1
+      if state.handled == count { state.end = state.end ?? .success(0) }
+    }
+  }
+
+  /// Runs the program on a thread of its own: a thread of the tasks' pool must not wait.
+  private func run(_ value: PropertyListValue, _ message: Message) async throws -> String? {
+    try await withCheckedThrowingContinuation { continuation in
+      do throws(Errno) {
+        try Thread("program") {
+          continuation.resume(
+            with: Result {
+              let settings = try self.invocation.settings(of: message)
+              return try self.invocation.run(
+                self.line, on: value, settings, missing: "the message waits for another worker")
+            })
+        }.detach()
+      } catch {
+        continuation.resume(throwing: WormholeError(error, "run", "sh"))
+      }
+    }
+  }
+
+  /// Renews the claim of the message on a thread of its own, until the program has ended.
+  private func renew(
+    _ message: Message, every pause: Duration, until isOver: Monitor<Bool>
+  ) throws {
+    do throws(Errno) {
+      try Thread("renewal") {
+        while isOver.wait(until: .now + pause, { $0 ? true : nil }) == nil {
+          do throws(WormholeError) {
+            try message.renew()
+          } catch {
+            guard error.code != .superseded else { return }
+            self.invocation.output.tell("\(error)")
+          }
+        }
+      }.detach()
+    } catch {
+      throw WormholeError(error, "renew the claim of message", message.id)
+    }
+  }
+}
+
+extension Option {
+  static let program = Option(
+    "exec", .any("CMD"), "command to run in a shell for each message, with the value as its input",
+    isRequired: true)
+  static let parallel = Option("parallel", .any("N"), "number of programs that run at a time")
+  static let handlingDeadline = Option(
+    "deadline", .any("S"), "seconds after which another worker may have a message; 30 by default")
+  static let renew = Option("renew", nil, "start the deadline anew for as long as CMD runs")
+}

@@ -1,0 +1,166 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+/// `wormhole work` and `send --queue`, on queues of several workers.
+@Suite(.blocking, .notSanitized("about processes, and what they print")) struct WorkVerbTests {
+  private let stage: Stage
+
+  init() throws { stage = try Stage() }
+
+  private func done(_ command: String) throws -> String {
+    let outcome = try stage.run(command)
+    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
+    return outcome.output
+  }
+
+  /// Starts a worker, and waits until it works.
+  private func worker(_ options: String) throws -> Running {
+    let running = try stage.start("wormhole work jobs --verbose \(options)")
+    try eventually("it works") { try running.errors.contains("working on queue") }
+    return running
+  }
+
+  @Test func programsHandleMessagesAtTheSameTime() throws {
+    // Each program waits for the other one.
+    let line = "read n; touch $n; until [ -e 1 ] && [ -e 2 ]; do sleep 0.01; done; echo $n >>done"
+    #expect(try done("printf '1\\n2\\n' | wormhole send --queue jobs --lines") == "")
+    #expect(try done("wormhole queue jobs | cut -f2") == "waiting\nwaiting\n")
+    let work = "wormhole work jobs --exec '\(line)' --parallel 2 --count 2 --timeout 60"
+    #expect(try done(work) == "")
+    #expect(try done("sort done") == "1\n2\n")
+    #expect(try done("wormhole queue jobs") == "")
+    #expect(try done("wormhole remove queue jobs; wormhole list") == "")
+  }
+
+  @Test func theProgramHasTheFieldsOfTheMessage() throws {
+    let send = "wormhole send --queue jobs --id first --from till --header trace=7 --kind Job 'a b'"
+    #expect(try done(send) == "")
+    let fields = "$WORMHOLE_MESSAGE_ID $WORMHOLE_MESSAGE_FROM $WORMHOLE_MESSAGE_KIND"
+    let line = "cat; echo \(fields) $WORMHOLE_MESSAGE_ATTEMPT $WORMHOLE_HEADER_TRACE"
+    let output = try done("wormhole work jobs --count 1 --exec '\(line)'")
+    #expect(output == "a b\nfirst till Job 1 7\n")
+  }
+
+  @Test func aMessageThatFailsGoesToTheDeadLettersOfTheQueue() throws {
+    #expect(try done("wormhole send --queue jobs --id a one; wormhole send --to jobs two") == "")
+    let failing = try worker("--exec 'exit 3' --attempts 1")
+    try eventually("the dead letter") {
+      try done("wormhole queue jobs --queue --dead | cut -f1,4").contains("a\t1\n")
+    }
+    #expect(try failing.errors.contains("not handled (attempt 1): the command ended with status 3"))
+    try failing.child.send(.terminate)
+    #expect(try failing.outcome().status == .signalled(15))
+    #expect(try done("wormhole queue jobs --queue --retry a") == "")
+    #expect(try done("wormhole work jobs --count 1 --exec cat") == "one\n")
+    // The message to the member of this name is not the queue's.
+    #expect(try done("wormhole queue jobs --member | cut -f2") == "waiting\n")
+  }
+
+  @Test func aMissingProgramFailsNoMessage() throws {
+    #expect(try done("wormhole send --queue jobs one") == "")
+    let outcome = try stage.run("wormhole work jobs --exec no-such-program --attempts 1")
+    #expect(outcome.status == .exited(127))
+    #expect(outcome.errors.contains("the message waits for another worker"))
+    #expect(try done("wormhole queue jobs | cut -f2") == "waiting\n")
+    #expect(
+      try done("wormhole work jobs --count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'") == "1\n")
+  }
+
+  /// Programs that handle their message after the signal have handled it; the others have not, and
+  /// no attempt counts.
+  @Test func aSignalEndsAWorkerInOrder() throws {
+    #expect(try done("printf 'good\\nbad\\nlater\\n' | wormhole send --queue jobs --lines") == "")
+    let line = """
+      read word; trap "" INT; trap "[ \\$word = good ]; exit \\$?" TERM; touch $word; \
+      while :; do sleep 0.02; done
+      """
+    let running = try worker("--parallel 2 --exec '\(line)'")
+    try eventually("both run") { try stage.run("[ -e good ] && [ -e bad ]").status == .exited(0) }
+    try running.child.send(.terminate)
+    #expect(try running.outcome().status == .signalled(15))
+    #expect(try done("wormhole queue jobs | cut -f2") == "waiting\nwaiting\n")
+    let rest = "wormhole work jobs --count 2 --exec 'read w; echo $w $WORMHOLE_MESSAGE_ATTEMPT'"
+    #expect(try done(rest) == "bad 1\nlater 1\n")
+  }
+
+  /// Both verbs kill a program that does not end within its time.
+  @Test(arguments: ["work jobs", "receive --as jobs"])
+  func aProgramThatIgnoresTheSignalIsKilled(verb: String) throws {
+    let to = verb == "work jobs" ? "--queue" : "--to"
+    #expect(try done("wormhole send \(to) jobs one") == "")
+    let line = "trap \"\" TERM; touch begun; while :; do sleep 0.02; done"
+    let running = try stage.start("wormhole \(verb) --grace 0.2 --exec '\(line)'")
+    try eventually("it runs") { try stage.run("[ -e begun ]").status == .exited(0) }
+    let start = Instant.now
+    try running.child.send(.terminate)
+    #expect(try running.outcome().status == .signalled(15))
+    // Without the option the program has ten seconds.
+    #expect(Instant.now - start < .seconds(8))
+    let again = "wormhole \(verb) --count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'"
+    #expect(try done(again) == "1\n")
+  }
+
+  @Test func theWorkOfAKilledWorkerIsAnothers() throws {
+    #expect(try done("wormhole send --queue jobs one") == "")
+    let killed = try worker("--exec 'touch begun; exec sleep 600'")
+    try eventually("it runs") { try stage.run("[ -e begun ]").status == .exited(0) }
+    let next = try worker("--count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'")
+    try killed.child.send(.kill)
+    #expect(try killed.outcome().status == .signalled(9))
+    #expect(try next.outcome().status == .exited(0))
+    #expect(try next.output == "2\n")
+    _ = try stage.run("pkill -P 1 -x sleep")
+  }
+
+  /// The deadline passes while the program runs, unless the claim is renewed.
+  @Test func theDeadlineIsRenewedOnRequest() throws {
+    #expect(try done("wormhole send --queue jobs one") == "")
+    let slow = "until [ -e over ]; do sleep 0.02; done"
+    let renewing = try worker("--deadline 0.6 --renew --count 1 --exec 'touch begun; \(slow)'")
+    try eventually("it runs") { try stage.run("[ -e begun ]").status == .exited(0) }
+    let other = "wormhole work jobs --timeout 2.5 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'"
+    #expect(try stage.run(other).status == .exited(1))
+    _ = try done("touch over")
+    #expect(try renewing.outcome().status == .exited(0))
+    // Without renewal another worker has the message.
+    _ = try done("rm over begun; wormhole send --queue jobs two")
+    let late = try worker("--deadline 0.6 --exec 'touch begun; \(slow)'")
+    try eventually("it runs") { try stage.run("[ -e begun ]").status == .exited(0) }
+    #expect(try done("\(other.replacing("2.5", with: "60")) --count 1") == "2\n")
+    _ = try done("touch over")
+    try eventually("the note") { try late.errors.contains("is another worker's") }
+    try late.child.send(.terminate)
+    #expect(try late.outcome().status == .signalled(15))
+    #expect(try done("wormhole queue jobs") == "")
+  }
+
+  @Test(arguments: ["", "--from till "]) func aSenderWaitsForTheOutcome(from: String) throws {
+    let sender = try stage.start("wormhole send --queue jobs \(from)--wait --timeout 60 one")
+    #expect(try done("wormhole work jobs --count 1 --exec cat") == "one\n")
+    #expect(try sender.outcome().status == .exited(0))
+    let late = try stage.run("wormhole send --queue jobs \(from)--wait --timeout 0.1 two")
+    #expect(late.status == .exited(1))
+    #expect(late.errors.contains("the message was not handled before the deadline"))
+  }
+
+  @Test func mistakesAreNamed() throws {
+    for (command, words) in [
+      ("work jobs", "--exec is missing"),
+      ("work jobs --exec cat --parallel 1001", "--parallel is at most 1000"),
+      ("work jobs --exec cat --deadline 0", "--deadline is more than 0"),
+      ("send one", "--to is missing, or --queue for a queue of workers"),
+      ("send --queue jobs --to watch one", "--queue and --to exclude each other"),
+      ("send --queue jobs --file f", "--queue and --file exclude each other"),
+      ("receive --as watch --grace 1", "--grace requires --exec"),
+    ] {
+      let outcome = try stage.run("wormhole \(command)")
+      #expect(outcome.status == .exited(64), "\(command)")
+      #expect(outcome.errors.contains(words), "\(command): \(outcome.errors)")
+    }
+    let empty = try stage.run("wormhole work jobs --exec cat --timeout 0.1")
+    #expect(empty.status == .exited(1))
+    #expect(empty.errors.contains("no message was handled before the deadline"))
+  }
+}
