@@ -10,6 +10,10 @@ let package = Package(
   targets: [
     .target(name: "Tickets", dependencies: [.product(name: "Wormhole", package: "wormhole")]),
     .executableTarget(name: "TicketWindow", dependencies: ["Tickets"]),
+    // A service and its workers.
+    .target(name: "Printing", dependencies: [.product(name: "Wormhole", package: "wormhole")]),
+    .executableTarget(name: "PrintService", dependencies: ["Printing"]),
+    .executableTarget(name: "PrintWorker", dependencies: ["Printing"]),
     // The names of several modules, and of Foundation, in one file.
     .target(
       name: "Names",
@@ -20,7 +24,8 @@ let package = Package(
     .testTarget(
       name: "TicketsTests",
       dependencies: [
-        "Tickets", "TicketWindow", .product(name: "WormholeTesting", package: "wormhole"),
+        "Tickets", "TicketWindow", "Printing", "PrintService", "PrintWorker",
+        .product(name: "WormholeTesting", package: "wormhole"),
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -21,7 +21,7 @@ import WormholeSyscalls
     let home = try TemporaryDirectory(isPlain: true)
     try await test(
       Programs.source + "/Tests/ExamplePackage", by: swift, in: home,
-      "Executed 2 tests, with 0 failures", "Test run with 5 tests in 1 suite passed")
+      "Executed 2 tests, with 0 failures", "Test run with 7 tests in 2 suites passed")
     try await write("sample", in: home)
     try await test(
       home.path + "/sample", by: swift, in: home, "Test run with 2 tests in 1 suite passed")
