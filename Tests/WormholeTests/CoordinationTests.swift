@@ -17,7 +17,7 @@ import WormholeSyscalls
       #expect(try !scene.isFree(.writing(scene.path("a"))))
       #expect(try scene.isFree(.writing(scene.path("b"))))
     }
-    for intent in [Coordinator.Intent.writing, Coordinator.Intent.replacing] {
+    for intent: (String) -> Coordinator.Intent in [{ .writing($0) }, { .replacing($0) }] {
       try scene.whileSomebody(intent(scene.path("a"))) { () throws in
         #expect(try !scene.isFree(.reading(scene.path("a"))))
         #expect(try !scene.isFree(.replacing(scene.path("a"))))

@@ -71,8 +71,32 @@ import WormholeSyscalls
     let file = directory.appendingPathComponent("note")
     try coordinator.write(file) { try Data("one".utf8).write(to: $0) }
     #expect(try coordinator.read(file) { try String(contentsOf: $0, encoding: .utf8) } == "one")
+    try coordinator.replace(file) { new, old in
+      try Data((String(contentsOf: old, encoding: .utf8) + " two").utf8).write(to: new)
+    }
+    #expect(try coordinator.read(file) { try String(contentsOf: $0, encoding: .utf8) } == "one two")
     let presenting = try coordinator.present(file, as: Coordinator.Presenter())
     presenting.stop()
+  }
+
+  @Test func anAccessOfATaskHasURLs() async throws {
+    let coordinator = Coordinator()
+    let (note, copy) = (
+      directory.appendingPathComponent("note"), directory.appendingPathComponent("copy")
+    )
+    try await coordinator.access([.writing(note)]) { access in
+      await Task.yield()
+      try Data("one".utf8).write(to: access.urls[0])
+    }
+    try coordinator.access([.reading(note), .replacing(copy)]) { access in
+      #expect(access.originalURLs.map(\.lastPathComponent) == ["note", "copy"])
+      try Data(contentsOf: access.urls[0]).write(to: access.urls[1])
+    }
+    #expect(try String(contentsOf: copy, encoding: .utf8) == "one")
+    try coordinator.access([.deleting(note)]) { access in
+      try FileManager.default.removeItem(at: access.urls[0])
+    }
+    #expect(!FileManager.default.fileExists(atPath: note.path))
   }
 
   @Test(.blocking) func aURLThatNamesNoFileIsRefused() throws {
@@ -82,6 +106,8 @@ import WormholeSyscalls
       { _ = try SharedContainer(directory: other) },
       { _ = try peer.send(file: other) },
       { try Coordinator().write(other) { _ in } },
+      { try Coordinator().replace(other) { _, _ in } },
+      { _ = try Coordinator.Intent.deleting(other) },
     ]
     for call in calls {
       let error = #expect(throws: WormholeError.self) { try call() }

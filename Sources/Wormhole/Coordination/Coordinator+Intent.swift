@@ -36,7 +36,8 @@ extension Coordinator {
 
     /// The file is removed.
     ///
-    /// As ``writing(_:)``, except that presenters are asked to release the file and not to save it.
+    /// As ``writing(_:)-(String)``, except that presenters are asked to release the file and not to
+    /// save it.
     public static func deleting(_ path: String) -> Intent {
       Intent(kind: .writing, manner: .deleting, path: path)
     }
