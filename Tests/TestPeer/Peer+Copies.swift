@@ -71,6 +71,23 @@ extension Peer {
     try say(mine != purpose && mine == inheritance!.coordinator.purpose ? "its purpose" : mine)
   }
 
+  static func catchSignals() throws {
+    let caught = Monitor(0)
+    let signals = try CaughtSignals([Processes.Signal.terminate.number]) {
+      caught.signal { $0 += 1 }
+    }
+    let outcome = forking_do(0) {
+      try? Processes.send(.terminate, to: Processes.current)
+    }
+    try say(outcome == 0 ? "the copy has ended itself" : "the signal has ended the copy")
+    try Processes.send(.terminate, to: Processes.current)
+    let count = caught.wait(until: .now + .seconds(2)) { $0 > 0 ? $0 : nil }
+    try say("caught: \(count ?? 0)")
+    signals.end()
+    try Processes.send(.terminate, to: Processes.current)
+    try say("the signal is ignored")
+  }
+
   private static func copyOfCopy() {
     copied = .current
     let outcome = forking_do(0) {

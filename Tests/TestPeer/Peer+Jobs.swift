@@ -64,6 +64,7 @@ extension Peer {
     case .guardMany(let directory, let name): try guardMany(directory, name)
     case .nameCopies: try nameCopies()
     case .inherit(let directory, let way): try inherit(directory, by: way)
+    case .catchSignals: try catchSignals()
     case .forkBusy(let container, let copies): try forkBusy(container, copies: copies)
     case .send(
       let container, let name, let peer, let numbers, let batch, let durability, let waits,

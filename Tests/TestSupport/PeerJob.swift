@@ -146,6 +146,8 @@ package indirect enum PeerJob: Codable, Sendable {
   case nameCopies
   /// Has a child use its inherited objects, and prints the results.
   case inherit(_ directory: String, by: Copying)
+  /// Catches its signals, and prints what signals do in a child, in itself, and afterwards.
+  case catchSignals
   /// Forks children in sequence while the process is busy. Each child tries to use its inherited
   /// objects, drops them, and opens the container again.
   ///

@@ -1,0 +1,23 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+/// Signals that a process catches for its services.
+@Suite(.blocking, .notSanitized("a copy of a process with threads may hang in its code"))
+struct CaughtSignalsTests {
+  @Test func aForkedChildAndTheTimeAfterwardsHaveTheDefaultAction() throws {
+    let outcome = try run(.catchSignals)
+    #expect(outcome.status == .signalled(15), "\(outcome.errors)")
+    #expect(outcome.output == "the signal has ended the copy\ncaught: 1\n")
+  }
+
+  /// As for a program in the background of a script.
+  @Test func aSignalThatTheParentHasIgnoredStaysIgnored() throws {
+    let job = PeerJob.catchSignals.arguments.map { "'\($0)'" }.joined(separator: " ")
+    let outcome = try run(
+      "sh", ["-c", "trap '' TERM; exec \(Programs.built("TestPeer")) \(job)"])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output == "the copy has ended itself\ncaught: 0\nthe signal is ignored\n")
+  }
+}
