@@ -79,7 +79,8 @@ extension Heard {
     _ what: String, until condition: @escaping @Sendable ([Element]) -> Bool
   ) async throws {
     // Tasks do the work that is awaited, and other tests occupy the threads of the pool.
-    try await onAnotherThread { try self.wait(what, within: patience * 10, until: condition) }
+    let time = TestRun.isMutant ? patience : patience * 10
+    try await onAnotherThread { try self.wait(what, within: time, until: condition) }
   }
 }
 

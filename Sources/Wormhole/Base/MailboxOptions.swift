@@ -37,6 +37,13 @@ public struct MailboxOptions: Sendable {
   /// enforces the limit from time to time, so the outcomes may exceed it by a sixteenth.
   public var maximumReceiptBytes: Int
 
+  /// How long an asynchronous closure that receives may take for a message; nil for no limit.
+  ///
+  /// Afterwards the task of the closure is cancelled, and a line is logged. Once the closure has
+  /// returned or thrown, its attempt has failed; until then no other closure gets the message. For
+  /// workers of a queue the time is an argument of ``Queue/work(concurrency:handlingDeadline:_:)``.
+  public var handlingDeadline: Duration?
+
   /// Called from time to time with the progress of comparing a received file with the sent one,
   /// before its message is delivered.
   ///
@@ -48,6 +55,7 @@ public struct MailboxOptions: Sendable {
     attempts: Int = 5, retryDelay: Duration = .milliseconds(100), keepsOrderOnRetry: Bool = false,
     maximumQueuedMessages: Int = 262_144, maximumQueueBytes: Int = 1 << 30,
     maximumDeadLetters: Int = 1000, maximumReceiptBytes: Int = 64 << 20,
+    handlingDeadline: Duration? = nil,
     onFileProgress: (@Sendable (_ from: String?, FileProgress) -> Void)? = nil
   ) {
     self.attempts = attempts
@@ -57,6 +65,7 @@ public struct MailboxOptions: Sendable {
     self.maximumQueueBytes = maximumQueueBytes
     self.maximumDeadLetters = maximumDeadLetters
     self.maximumReceiptBytes = maximumReceiptBytes
+    self.handlingDeadline = handlingDeadline
     self.onFileProgress = onFileProgress
   }
 }

@@ -14,7 +14,7 @@ extension Member {
   /// returns nevertheless has handled its message. If it throws, the message is requeued, and no
   /// attempt is counted. ``Subscription/finished()`` and `await leave(within:)` wait for the call;
   /// `stop()` does not, so a receiver that starts at once may get later messages before that
-  /// message.
+  /// message. ``MailboxOptions/handlingDeadline`` limits the time of a call.
   ///
   /// - Parameters:
   ///   - kinds: the wanted kinds, as given by the sender; nil for all.
@@ -108,6 +108,8 @@ final class TaskReceiver: Stoppable {
   private let acknowledgement: Acknowledgement
   private let isolation: (any Actor)?
   private let handler: nonisolated(nonsending) @Sendable (Message) async throws -> Void
+  /// The time for a call of the closure; nil if the program has set none.
+  private let limit: CallLimit?
   private let isStopped = Atomic<Bool>(false)
   private let state = Monitor(State())
 
@@ -125,6 +127,9 @@ final class TaskReceiver: Stoppable {
     self.acknowledgement = acknowledgement
     self.isolation = isolation
     self.handler = handler
+    limit = pump.one.mailbox.container.options.mailbox.handlingDeadline.map {
+      CallLimit($0, pump.one.mailbox)
+    }
   }
 
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
@@ -132,6 +137,7 @@ final class TaskReceiver: Stoppable {
   func begin() {
     let task = Task.detached {
       await Self.$current.withValue(ObjectIdentifier(self)) { await self.run() }
+      self.limit?.end()
       // A member that leaves waits for this moment.
       self.state.signal { $0 = State(task: nil, hasEnded: true) }
       self.pump.one.mailbox.tasks.remove(self)
@@ -153,13 +159,27 @@ final class TaskReceiver: Stoppable {
 
   private func handle(_ message: Message) async {
     do {
-      guard try await call(message, on: isolation) else { return message.requeue() }
+      guard try await call(message) else { return message.requeue() }
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
       // A closure whose task is cancelled ends in order: no attempt is counted.
       if hasStopped, !Mutants.has(.failCancelled) { return message.requeue() }
       pump.one.mailbox.reject(message, "\(error)")
     }
+  }
+
+  private func call(_ message: Message) async throws -> Bool {
+    guard let limit else { return try await call(message, on: isolation) }
+    // A task of its own, as the limit cancels this call and no later one.
+    let call = Task { try await self.call(message, on: self.isolation) }
+    limit.begin(message) { call.cancel() }
+    let result = await withTaskCancellationHandler {
+      await call.result
+    } onCancel: {
+      call.cancel()
+    }
+    if let error = limit.finish() { throw error }
+    return try result.get()
   }
 
   /// Checked on the closure's actor, so that no stop can come between check and call.
@@ -190,6 +210,72 @@ final class TaskReceiver: Stoppable {
 
   /// Whether the current task calls this receiver's closure.
   var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+}
+
+/// The time limit for the calls of one closure, which come one after the other.
+private final class CallLimit: Sendable {
+  private struct Call {
+    let message: Message
+    let due: Instant
+    let cancel: @Sendable () -> Void
+    var isLate = false
+  }
+
+  /// The reason of a failed attempt.
+  struct Passed: Error, CustomStringConvertible {
+    let limit: Duration
+    var description: String { "the closure took longer than the handling deadline of \(limit)" }
+  }
+
+  private let limit: Duration
+  private let mailbox: Mailbox
+  private let worker: Worker
+  private let call = Monitor(Call?.none)
+  private var time: MailTime { mailbox.container.options.time }
+
+  init(_ limit: Duration, _ mailbox: Mailbox) {
+    self.limit = limit
+    self.mailbox = mailbox
+    worker = Worker(on: WorkQueue(), mailbox.container.options.time)
+    worker.begin { [weak self] in self?.look() }
+  }
+
+  func end() { worker.end() }
+
+  func begin(_ message: Message, _ cancel: @escaping @Sendable () -> Void) {
+    let due = time.now + limit
+    call.withLock { $0 = Call(message: message, due: due, cancel: cancel) }
+    worker.trigger(at: due)
+  }
+
+  /// Ends the call; returns an error if the time has passed.
+  func finish() -> Passed? {
+    let isLate = call.withLock { call in
+      defer { call = nil }
+      return call?.isLate == true
+    }
+    return isLate ? Passed(limit: limit) : nil
+  }
+
+  private func look() {
+    let now = time.now
+    let (late, next) = call.withLock { call -> (Call?, Instant?) in
+      guard let current = call, !current.isLate, !Mutants.has(.ignoreHandlingDeadline) else {
+        return (nil, nil)
+      }
+      guard current.due <= now else { return (nil, current.due) }
+      call?.isLate = true
+      return (current, nil)
+    }
+    if let next { worker.trigger(at: next) }
+    guard let late else { return }
+    mailbox.container.log(
+      .warning,
+      "the handling deadline of message '\(late.message.id)' to '\(mailbox.home.name)' has passed: "
+        + "its closure is cancelled",
+      about: LogSubject(member: mailbox.home.name, message: late.message.id))
+    late.cancel()
+  }
 }
 
 /// The receivers of a mailbox that have an asynchronous closure.

@@ -85,6 +85,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case countGiven
   case readEachWaiting
   case keepReleased
+  case ignoreHandlingDeadline
+  case noQueueResume
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
