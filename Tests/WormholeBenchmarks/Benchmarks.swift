@@ -7,6 +7,7 @@ import Foundation
     DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
     PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
     DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
+    QueueSleeping.self, QueueComputing.self, QueueEmpty.self,
   ]
 
   static let usage = """
@@ -34,6 +35,9 @@ import Foundation
       }
       if arguments.first == RequestProcess.argument {
         return try RequestProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == WorkingProcess.argument {
+        return try WorkingProcess.run(Array(arguments.dropFirst()))
       }
       if arguments.first == MailProcess.argument {
         return try MailProcess.run(Array(arguments.dropFirst()))

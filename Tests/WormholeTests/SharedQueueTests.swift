@@ -55,6 +55,29 @@ import WormholeTesting
     #expect(heard.all == [4, 1, 2, 3])
   }
 
+  /// While the handler is busy, no notice arrives; the first idle moment ends the pause.
+  @Test func afterAPauseTheInboxIsListenedToAgain() async throws {
+    let (heard, gate) = (Heard<Int>(), Gate())
+    let working = try queue.work { job, _ in
+      heard.add(job)
+      while job == 1, gate.isClosed { await Task.yield() }
+    }
+    for number in 1...50 { try await queue.send(number, .quick()) }
+    try await heard.comes("the first") { $0 == [1] }
+    try await queue.send(51, .quick { $0.isUrgent = true })
+    gate.open()
+    try await heard.comes("those of the pause") { $0.count == 51 }
+    // An urgent message precedes the others, though its notice was lost.
+    #expect(heard.all == [1, 51] + Array(2...50))
+    for number in 52...53 {
+      try await queue.send(number, .quick())
+      await #expect(throws: Never.self) {
+        try await heard.comes("the next") { $0.last == number }
+      }
+    }
+    working.stop()
+  }
+
   @Test func aMessageThatFailsIsRedeliveredAndThenDeadLettered() async throws {
     let phone = try await meeting.container.join(as: "phone")
     let sent = try await phone.queue("jobs", of: Int.self).send(7, .quick())

@@ -61,6 +61,9 @@ package struct QueueMachine: Hashable {
 
   package init(window: Int = 1 << 13) { self.window = window }
 
+  /// Whether there may be a message that can be claimed without a listing.
+  package var knowsMessages: Bool { !fresh.isEmpty || !returned.isEmpty }
+
   // MARK: Events
 
   /// Records possible arrivals.

@@ -21,6 +21,7 @@ final class QueueWorker: Stoppable {
   let state = Monitor(State())
   let runner: Worker
   private let patrol: Monitor<QueuePatrol?>
+  private let inbox = InboxWatch()
   private let watches = Monitor<[NamedWatch]>([])
 
   struct State {
@@ -75,9 +76,9 @@ final class QueueWorker: Stoppable {
     self.patrol.withLock { $0 = patrol }
     do throws(Errno) {
       // The messages of dead workers come first.
+      try inbox.begin(queue) { [weak self] signal in self?.hear(signal) }
       let watches = [
-        try queue.watch(.inbox) { [weak self] signal in self?.hear(signal) },
-        try queue.watch(.claimed) { [weak self] signal in self?.hearReturned(signal) },
+        try queue.watch(.claimed) { [weak self] signal in self?.hearReturned(signal) }
       ]
       self.watches.withLock { $0 = watches }
       try patrol.begin()
@@ -95,7 +96,11 @@ final class QueueWorker: Stoppable {
   private func hear(_ signal: Watcher.Signal) {
     let isUrgent =
       if case .changed(let names) = signal { names.contains { $0.begins(with: "0") } } else { true }
-    state.withLock { $0.machine.signal(isUrgent: isUrgent) }
+    state.withLock { state in
+      // The names are listed once a handler is free, and the known ones are used up.
+      if !isUrgent, state.asking.isEmpty || state.machine.knowsMessages { _ = inbox.pause() }
+      state.machine.signal(isUrgent: isUrgent)
+    }
     runner.trigger()
   }
 
@@ -157,12 +162,19 @@ final class QueueWorker: Stoppable {
 
   private func run() {
     while true {
-      let action = state.withLock { state -> QueueMachine.Action? in
-        state.isStopped ? nil : state.machine.next(now: now, isAsked: !state.asking.isEmpty)
+      let (action, isAsked) = state.withLock { state -> (QueueMachine.Action?, Bool) in
+        if inbox.isLookDue { state.machine.signal(isUrgent: true) }
+        let isAsked = !state.asking.isEmpty
+        return (state.isStopped ? nil : state.machine.next(now: now, isAsked: isAsked), isAsked)
       }
       switch action {
       case nil: return
       case .wait(let due):
+        if isAsked, !Mutants.has(.noQueueResume), inbox.resume() {
+          // No notice has told of what came during the pause.
+          state.withLock { $0.machine.signal(isUrgent: false) }
+          continue
+        }
         if let due { runner.trigger(at: Instant(nanoseconds: due)) }
         return
       case .list: list()
@@ -179,6 +191,8 @@ final class QueueWorker: Stoppable {
   }
 
   private func list() {
+    let began = Instant.now
+    defer { inbox.looked(since: began) }
     let start = stamp
     var (fresh, returned): ([MessageName], [ClaimedName]) = ([], [])
     do throws(Errno) {
@@ -331,6 +345,7 @@ final class QueueWorker: Stoppable {
       defer { state.asking = [] }
       return (state.asking.map(\.resume), state.machine.takeHeld())
     }
+    inbox.stop()
     for one in watches.withLock({ $0.takeAll() }) { one.stop() }
     patrol.withLock { $0.take() }?.stop()
     runner.end()
