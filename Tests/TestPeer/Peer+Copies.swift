@@ -81,7 +81,7 @@ extension Peer {
     }
     try say(outcome == 0 ? "the copy has ended itself" : "the signal has ended the copy")
     try Processes.send(.terminate, to: Processes.current)
-    let count = caught.wait(until: .now + .seconds(2)) { $0 > 0 ? $0 : nil }
+    let count = caught.wait(until: .now + .seconds(5)) { $0 > 0 ? $0 : nil }
     try say("caught: \(count ?? 0)")
     signals.end()
     try Processes.send(.terminate, to: Processes.current)

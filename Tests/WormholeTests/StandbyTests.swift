@@ -29,9 +29,13 @@ import WormholeSyscalls
     #expect(first.isJoined)
   }
 
-  @Test func aStandbyTakesOverWhenTheHolderLeavesOrIsKilled() throws {
+  @Test(arguments: [Processes.Signal.terminate, .kill])
+  func aStandbyTakesOverWhenTheHolderEnds(signal: Processes.Signal) throws {
     let other = try meeting.another()
-    for kills in [false, true] {
+    var times: [Duration] = []
+    // Without the notice of the end, a standby looks once a second: eight tenths after the signal.
+    // On a busy machine, only some rounds are quick.
+    while times.count < 10, times.min().map({ $0 > .milliseconds(400) }) ?? true {
       let holder = try Running(.be(meeting.path, "phone"))
       try eventually("it has joined") { try holder.output.contains("\n") }
       let joined = Monitor(Result<Member, any Error>?.none)
@@ -39,19 +43,18 @@ import WormholeSyscalls
         let result = Result { try other.join(as: "phone", within: .seconds(60)) }
         joined.signal { $0 = result }
       }
-      // The standby waits by now, in most runs; it takes over in any case.
       let early = joined.wait(until: .now + .milliseconds(200)) { $0 }
       #expect(early == nil)
       let start = Instant.now
-      try holder.child.send(kills ? .kill : .terminate)
+      try holder.child.send(signal)
       let member = try #require(try joined.wait(until: .now + patience) { $0 }?.get())
+      times.append(Instant.now - start)
       #expect(member.isJoined)
-      // By the notice of the end: without it, the standby looks once a second.
-      #expect(Instant.now - start < .milliseconds(900) || TestRun.isSanitized)
       thread.join()
       member.leave()
       _ = try holder.outcome()
     }
+    #expect(times.contains { $0 <= .milliseconds(400) } || TestRun.isSanitized, "\(times)")
   }
 
   @Test func ofSeveralStandbysOneTakesOver() throws {
