@@ -68,8 +68,11 @@ package enum Interruption {
     }
   }
 
-  /// Kills the children that are still running after the time; no other child has begun by then.
+  /// Kills the children that are still running after the time.
+  ///
+  /// After a signal the command starts no further child.
   private static func killChildren(after grace: Duration) {
+    if Mutants.has(.ignoreGrace) { return }
     // Without a thread, the children may run for as long as they take.
     try? Thread("grace") {
       let _: Void? = Monitor(()).wait(until: .now + grace) { _ in nil }
@@ -85,7 +88,8 @@ package enum Interruption {
   /// Lets the command end itself from now on: signals are passed on to its children, no further
   /// child starts, and the process ends by ``endIfAsked(isLast:)``.
   ///
-  /// - Parameter begin: called for each signal, on a thread of its own.
+  /// - Parameter begin: called for each signal, on the thread that waits for signals. The closure
+  ///   must not call this type, whose lock the thread has.
   package static func endInOrder(_ begin: @escaping @Sendable () -> Void) {
     state.withLock { $0.begin = begin }
   }

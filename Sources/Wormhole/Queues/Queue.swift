@@ -174,11 +174,6 @@ extension SharedContainer {
   /// The names of all queues, in order.
   public func queues() throws(WormholeError) -> [String] { try storage.names(in: .queues) }
 
-  /// Returns a queue to inspect, as ``peer(_:from:)`` returns a member.
-  package func peer(ofQueue name: String) -> Peer {
-    Peer(container: self, member: nil, folder: .queues, name: name)
-  }
-
   /// Whether a member has the name, joined or not.
   package func isMember(_ name: String) throws(WormholeError) -> Bool {
     try storage.existingMember(name) != nil

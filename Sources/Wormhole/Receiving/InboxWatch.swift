@@ -2,7 +2,8 @@ internal import Synchronization
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
-/// The watch on a member's inbox, which pauses while all receivers of the process are busy.
+/// The watch on the inbox of a member or a queue, which pauses while all receivers of the process,
+/// or all handlers of the worker, are busy.
 ///
 /// Each notice costs a thread here, and the sender as well, more than reading the message does.
 /// During a pause, no notice of a message arrives. A receiver that has used up the known messages

@@ -61,7 +61,7 @@ extension Peer {
 /// Decides which waiting messages are purged.
 private struct PurgeFilter {
   private let kind: String?
-  /// Only messages that were sent until then.
+  /// The latest time of sending of a purged message; nil for any time.
   private let latest: Date?
   private let reader: QueuedMessageReader
 

@@ -81,7 +81,7 @@ extension Invocation {
       throw Failure.usage(
         "cannot queue: '\(name)' is a member and a queue; add --member or --queue")
     }
-    return container.peer(ofQueue: name)
+    return container.peer(name).ofQueue
   }
 
   fileprivate func listQueue(of name: String) throws -> Int32 {

@@ -39,8 +39,9 @@ extension Verb {
         + "sender's name for the file in WORMHOLE_MESSAGE_FILE_NAME, and the file is removed "
         + "after CMD has succeeded.",
       "A signal that ends this command is passed on to CMD, which is killed if it still runs after "
-        + "ten seconds, or the time in --grace. If CMD ends without success then, the message is "
-        + "redelivered to the next process that joins as NAME, and the attempt does not count. "
+        + "ten seconds, or the time in --grace; programs that CMD has started are not killed. If "
+        + "CMD ends without success then, the message is redelivered to the next process that "
+        + "joins as NAME, and the attempt does not count. "
         + "Messages that are claimed but not acknowledged when this command ends in any other "
         + "way are redelivered as another attempt.",
       "With --wait-for-name, waits while another process has joined as NAME, and takes over when "

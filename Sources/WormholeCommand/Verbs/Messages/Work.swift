@@ -23,8 +23,9 @@ extension Verb {
         + "effect, and a note says so. With --renew, the time starts anew for as long as CMD runs. "
         + "If this process is killed, another worker has its messages at once.",
       "A signal that ends this command is passed on to the programs, which are killed if they "
-        + "still run after ten seconds, or the time in --grace. No further message is taken, and a "
-        + "message whose CMD does not succeed then is redelivered, and the attempt does not count.",
+        + "still run after ten seconds, or the time in --grace; programs that CMD has started are "
+        + "not killed. No further message is taken. A message whose CMD does not succeed then is "
+        + "redelivered, and the attempt does not count.",
       "With --count, ends once so many messages were handled, and those that are being handled "
         + "then. Exits with 1 if the time limit passes before that, or, without --count, before "
         + "the first message was handled.",
@@ -145,10 +146,11 @@ private final class Jobs: Sendable {
     do throws(WormholeError) {
       try message.acknowledge()
     } catch {
-      // Any other error may pass: the worker repeats the acknowledgement.
-      guard error.code == .superseded else { return }
-      invocation.output.tell("\(error)")
-      throw error
+      // After any other error, which may pass, the worker repeats the acknowledgement.
+      if error.code == .superseded {
+        invocation.output.tell("\(error)")
+        throw error
+      }
     }
     state.signal { state in
       state.handled += 1
