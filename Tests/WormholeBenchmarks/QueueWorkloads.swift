@@ -80,7 +80,7 @@ private final class Crew {
       try WorkingProcess.start(job, scratch.path, name, output: done.writing.rawValue)
     }
     self.done = done
-    // One byte from each that is ready.
+    // Each worker writes a byte when it is ready.
     try take(count)
     try work()
   }

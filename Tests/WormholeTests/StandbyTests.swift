@@ -57,22 +57,23 @@ import WormholeSyscalls
     #expect(times.contains { $0 <= .milliseconds(400) } || TestRun.isSanitized, "\(times)")
   }
 
-  @Test func ofSeveralStandbysOneTakesOver() throws {
+  @Test func ofSeveralStandbysOneAtATimeTakesOver() throws {
     let first = try container.join(as: "phone")
-    let holders = Heard<Bool>()
+    let holders = Monitor((now: 0, most: 0, all: 0))
     let threads = try (0..<4).map { _ in
       let own = try meeting.another()
       return try Thread("standby") {
-        guard let member = try? own.join(as: "phone", within: .seconds(60)) else {
-          return holders.add(false)
-        }
-        holders.add((try? own.join(as: "phone")) == nil)
+        guard let member = try? own.join(as: "phone", within: .seconds(60)) else { return }
+        holders.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1), $0.all + 1) }
+        Processes.yield()
+        holders.withLock { $0.now -= 1 }
         member.leave()
       }
     }
     first.leave()
     for thread in threads { thread.join() }
-    #expect(holders.all == [true, true, true, true])
+    let (now, most, all) = holders.withLock { $0 }
+    #expect(now == 0 && most == 1 && all == 4)
   }
 
   @Test func aDirectoryThatIsRemovedMeanwhileIsNoHolder() throws {
@@ -90,27 +91,51 @@ import WormholeSyscalls
     thread.join()
     holder.leave()
   }
-}
 
-/// The asynchronous overload.
-@Suite struct AsyncStandbyTests {
-  @Test func aCancelledStandbyWaitsNoLonger() async throws {
-    let meeting = try Meeting()
-    let first = try await meeting.container.join(as: "phone")
+  @Test func aCancelledTaskStandsByNoLonger() throws {
+    let first = try container.join(as: "phone")
     let other = try meeting.another()
-    let waiting = Task { try await other.join(as: "phone", within: nil) }
-    // The task may not have begun to wait by now: it ends all the same.
-    waiting.cancel()
-    await #expect(throws: CancellationError.self) {
+    let ended = Monitor(Result<Member, any Error>?.none)
+    let waiting = Task {
       do {
-        _ = try await waiting.value
-      } catch let error as WormholeError where error.isCancellation {
-        throw CancellationError()
+        let member = try await other.join(as: "phone", within: nil)
+        ended.signal { $0 = .success(member) }
+      } catch {
+        ended.signal { $0 = .failure(error) }
       }
     }
-    await first.leave()
+    // It waits by now.
+    let early = ended.wait(until: .now + .milliseconds(400)) { $0 }
+    #expect(early == nil)
+    waiting.cancel()
+    let end = ended.wait(until: .now + patience) { $0 }
+    guard case .failure(let error)? = end else {
+      Issue.record("\(String(describing: end))")
+      return
+    }
+    #expect(error.isCancellation)
+    first.leave()
     #expect(try other.peer("phone").reachability == .notRunning)
-    let member = try await other.join(as: "phone", within: .seconds(10))
-    await member.leave()
   }
+}
+
+/// The overload with a body.
+@Suite struct StandbyBodyTests {
+  @Test func aMemberOfABodyLeavesHoweverTheBodyEnds() async throws {
+    let meeting = try Meeting()
+    let name = try await meeting.container.withMember(as: "phone", within: .seconds(10)) { member in
+      await Task.yield()
+      return member.name
+    }
+    #expect(name == "phone")
+    await #expect(throws: Missing.self) {
+      try await meeting.container.withMember(as: "phone", within: nil) { _ in
+        await Task.yield()
+        throw Missing()
+      }
+    }
+    #expect(try meeting.container.peer("phone").reachability == .notRunning)
+  }
+
+  private struct Missing: Error {}
 }

@@ -55,13 +55,21 @@ extension SharedContainer {
     as name: String, info: [String: String] = [:],
     _ body: nonisolated(nonsending) (Member) async throws -> Result
   ) async throws -> Result {
-    let member = try await join(as: name, info: info)
+    try await join(as: name, info: info).leaving(after: body)
+  }
+}
+
+extension Member {
+  /// Runs the body, and leaves however the body ends.
+  nonisolated(nonsending) func leaving<Result>(
+    after body: nonisolated(nonsending) (Member) async throws -> Result
+  ) async throws -> Result {
     do {
-      let result = try await body(member)
-      await member.leave()
+      let result = try await body(self)
+      await leave()
       return result
     } catch {
-      await member.leave()
+      await leave()
       throw error
     }
   }

@@ -38,6 +38,16 @@ extension SharedContainer {
       try self.join(as: name, info: info, within: timeout)
     }
   }
+
+  /// Joins under a name as soon as no other process has it, for as long as the body runs; leaves
+  /// however the body ends.
+  @discardableResult
+  public nonisolated(nonsending) func withMember<Result>(
+    as name: String, info: [String: String] = [:], within timeout: Duration?,
+    _ body: nonisolated(nonsending) (Member) async throws -> Result
+  ) async throws -> Result {
+    try await join(as: name, info: info, within: timeout).leaving(after: body)
+  }
 }
 
 /// The wait for the end of a name's holder.
@@ -60,6 +70,7 @@ private final class Standby {
     home = try storage.member(name)
     let ends = ends
     do throws(Errno) {
+      if Mutants.has(.ignoreStandbyNotice) { return }
       watch = try home.watchEnd { ends.signal { $0 += 1 } }
     } catch {
       throw WormholeError(error, "watch member", name, at: home)

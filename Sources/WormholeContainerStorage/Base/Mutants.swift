@@ -87,6 +87,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case keepReleased
   case ignoreHandlingDeadline
   case noQueueResume
+  case ignoreStandbyNotice
+  case ignoreGrace
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -28,7 +28,7 @@ public struct PrintRequest: RequestValue {
   public init(text: String) { self.text = text }
 }
 
-/// A service that accepts texts, and workers that print them.
+/// A service for texts, and workers with a printer.
 public struct PrintShop: Sendable {
   /// The configuration: the default until a value is put, and the last good value after a bad one.
   public let config: ConfigurationChannel<PrintConfig>
@@ -57,7 +57,7 @@ public struct PrintShop: Sendable {
   ///
   /// A second service stands by, and takes over when the first one ends.
   public func serve() async throws {
-    try await container.join(as: "print-service", within: nil).run { member in
+    try await container.withMember(as: "print-service", within: nil) { member in
       let answering = member.respond(to: PrintRequest.self) { request in
         let job = PrintJob(text: request.text, copies: try config.value.copies)
         return try await jobs.send(job).id
@@ -78,18 +78,5 @@ public struct PrintShop: Sendable {
       }
     }
     try await working.finished()
-  }
-}
-
-extension Member {
-  /// Runs the body, and leaves however it ends.
-  fileprivate func run(_ body: (Member) async throws -> Void) async throws {
-    do {
-      try await body(self)
-      await leave()
-    } catch {
-      await leave()
-      throw error
-    }
   }
 }
