@@ -7,7 +7,7 @@ import Foundation
     DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
     PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
     DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
-    QueueSleeping.self, QueueComputing.self, QueueEmpty.self,
+    QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
   ]
 
   static let usage = """

@@ -49,6 +49,26 @@ struct QueueEmpty: Benchmark {
   func baseline() throws { try crews.one.work() }
 }
 
+/// Jobs without work and with ordering keys: four workers, against the same jobs without keys.
+struct QueueKeyed: Benchmark {
+  static let name = "queue-keyed"
+  static let summary = "empty jobs of sixteen ordering keys, against jobs without keys"
+  static let isPaired = true
+  /// The ratio is 0.45: for each job with a key the directories of all workers are listed twice.
+  static func requiredRatio(_ size: Size) -> Double? { 0.2 }
+
+  private let keyed: Crew
+  private let free: Crew
+
+  init(size: Size) throws {
+    let scratch = try Scratch()
+    keyed = try Crew(4, .nothing, scratch, keys: 16)
+    free = try Crew(4, .nothing, scratch, keys: 0)
+  }
+  func ours() throws { try keyed.work() }
+  func baseline() throws { try free.work() }
+}
+
 /// The two sides of a comparison.
 private final class Crews {
   let four: Crew
@@ -69,12 +89,15 @@ private final class Crew {
   /// Each worker writes a byte for each job.
   private let done: WormholeSyscalls.Pipe
   private let jobs: Int
+  /// How many ordering keys the jobs have; nil for jobs sent together.
+  private let keys: Int?
 
-  init(_ count: Int, _ job: WorkingProcess.Job, _ scratch: Scratch) throws {
+  init(_ count: Int, _ job: WorkingProcess.Job, _ scratch: Scratch, keys: Int? = nil) throws {
     self.scratch = scratch
+    self.keys = keys
     jobs = job == .nothing ? 1000 : 200
     let done = try WormholeSyscalls.Pipe()
-    let name = "crew of \(count)"
+    let name = "crew of \(count) with \(keys ?? 0) keys"
     queue = try SharedContainer(directory: scratch.path + "/holes").queue(name)
     workers = try (0..<count).map { _ in
       try WorkingProcess.start(job, scratch.path, name, output: done.writing.rawValue)
@@ -96,7 +119,14 @@ private final class Crew {
   func work() throws {
     var options = SendOptions()
     options.durability = .process
-    try queue.send(contentsOf: Array(1...jobs), options)
+    if let keys {
+      for job in 1...jobs {
+        if keys > 0 { options.orderingKey = "key \(job % keys)" }
+        try queue.send(job, options)
+      }
+    } else {
+      try queue.send(contentsOf: Array(1...jobs), options)
+    }
     try take(jobs)
   }
 

@@ -9,7 +9,9 @@ internal import WormholeSyscalls
 /// The file's name contains the sender. Values are encoded straight into the dictionary, and read
 /// from the dictionary only on request.
 enum MessageFile {
-  enum Key: String, CodingKey { case kind, sent, to, expires, headers, file, value, values }
+  enum Key: String, CodingKey {
+    case kind, sent, to, expires, orderingKey, headers, file, value, values
+  }
 
   /// All fields but the values.
   struct Header: Decodable, Equatable {
@@ -17,6 +19,8 @@ enum MessageFile {
     var sent: Date
     var to: String
     var expires: Date?
+    /// Nil for a message without an ordering key.
+    var orderingKey: String?
     /// Nil for a message without headers.
     var headers: MessageHeaders?
     /// The file sent with the message, if any.
@@ -28,18 +32,20 @@ enum MessageFile {
       sent = try storage.decode(Date.self, forKey: .sent)
       to = try storage.decode(String.self, forKey: .to)
       expires = try storage.decodeIfPresent(Date.self, forKey: .expires)
+      orderingKey = try storage.decodeIfPresent(String.self, forKey: .orderingKey)
       headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
       file = try storage.decodeIfPresent(Attached.self, forKey: .file)
     }
 
     init(
-      kind: String, sent: Date, to: String, expires: Date?, headers: MessageHeaders? = nil,
-      file: Attached? = nil
+      kind: String, sent: Date, to: String, expires: Date?, orderingKey: String? = nil,
+      headers: MessageHeaders? = nil, file: Attached? = nil
     ) {
       self.kind = kind
       self.sent = sent
       self.to = to
       self.expires = expires
+      self.orderingKey = orderingKey
       self.headers = headers
       self.file = file
     }
@@ -84,6 +90,7 @@ enum MessageFile {
       try storage.encode(header.sent, forKey: .sent)
       try storage.encode(header.to, forKey: .to)
       try storage.encodeIfPresent(header.expires, forKey: .expires)
+      try storage.encodeIfPresent(header.orderingKey, forKey: .orderingKey)
       try storage.encodeIfPresent(header.headers, forKey: .headers)
       try storage.encode(file, forKey: .file)
       try storage.encodeIfPresent(value, forKey: .value)
@@ -174,7 +181,7 @@ extension MessageFile.Header {
     default: return nil
     }
     // The headers and the file of a message are nested dictionaries, which only the general decoder
-    // reads; a further key may be either.
+    // reads; a further key may be either, or an ordering key.
     guard fields.count == (expires == nil ? 4 : 5) else { return nil }
     self.init(
       kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
@@ -186,6 +193,7 @@ extension MessageFile.Header {
     leaves.add("sent", sent)
     leaves.add("to", to)
     if let expires { leaves.add("expires", expires) }
+    if let orderingKey { leaves.add("orderingKey", orderingKey) }
     if let headers { leaves.add("headers", headers.fields) }
   }
 }

@@ -19,7 +19,7 @@ extension MessageName {
       switch byte {
       case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"):
         digits += 1
-      case UInt8(ascii: ","): return digits != 16
+      case UInt8(ascii: ","), UInt8(ascii: "~"): return digits != 16
       default: return true
       }
     }

@@ -34,6 +34,9 @@ package struct MessageStamp: Hashable, Comparable, Sendable {
 ///
 ///     1,00001000001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone
 ///
+/// In a queue, the id of a message with an ordering key is followed by `~` and the key's twelve
+/// digits.
+///
 /// Names sort in the order of delivery. The stamp has five digits for the epoch and fifteen for the
 /// nanoseconds, all hexadecimal. The marks are `r` if the sender wants a receipt, `n` if not, and
 /// `a` for a retried dead letter, which causes no receipt; and the number of messages in the file.
@@ -46,9 +49,13 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The longest id, after escaping.
   static let longestIdentifier = 36
+  /// The longest name: a file system permits 255 bytes, and the longest addition is that of a
+  /// claim, or of a receipt.
+  static let longest = 245
 
   package init(
-    isUrgent: Bool, _ stamp: MessageStamp, wantsReceipt: Bool, count: Int, id: String, from: String
+    isUrgent: Bool, _ stamp: MessageStamp, wantsReceipt: Bool, count: Int, id: String,
+    key: OrderingKey? = nil, from: String
   ) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32 + id.utf8.count + from.utf8.count)
@@ -59,6 +66,10 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     Self.append(UInt64(count), digits: 2, to: &bytes)
     bytes.append(Self.comma)
     bytes += id.utf8
+    if let key {
+      bytes.append(Self.tilde)
+      Self.append(key.digits, digits: OrderingKey.size, to: &bytes)
+    }
     bytes.append(Self.comma)
     bytes += from.utf8
     text = String(decoding: bytes, as: UTF8.self)
@@ -83,6 +94,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   private static let comma = UInt8(ascii: ",")
+  private static let tilde = UInt8(ascii: "~")
 
   private static func isName(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count >= 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
@@ -97,7 +109,15 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     guard let last = rest.firstIndex(of: comma), last > 27 else { return false }
     return rest.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "/") }
       && !rest[(last + 1)...].contains(comma)
-      && rest[..<last].allSatisfy { $0 != UInt8(ascii: "~") }
+      && isIdentifier(rest[..<last])
+  }
+
+  /// An id that is not empty, without or with an ordering key.
+  private static func isIdentifier(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+    guard let mark = bytes.firstIndex(of: tilde) else { return true }
+    let key = bytes[(mark + 1)...]
+    return mark > bytes.startIndex && key.count == OrderingKey.size
+      && key.allSatisfy { digit($0) != nil }
   }
 
   private static func isMark(_ byte: UInt8) -> Bool {
@@ -134,7 +154,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   // MARK: Parts
 
-  var isUrgent: Bool { bytes { $0[0] } == UInt8(ascii: "0") }
+  package var isUrgent: Bool { bytes { $0[0] } == UInt8(ascii: "0") }
 
   var stamp: MessageStamp {
     MessageStamp(epoch: Int(number(2, 5)), nanoseconds: Int64(number(7, 15)))
@@ -176,7 +196,23 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The id as in the name, escaped.
   var escapedIdentifier: String {
-    String(Substring(text.utf8.dropFirst(27).prefix { $0 != Self.comma }))
+    String(Substring(text.utf8.dropFirst(27).prefix { $0 != Self.comma && $0 != Self.tilde }))
+  }
+
+  /// The ordering key; nil for a message without one.
+  package var key: OrderingKey? {
+    bytes { bytes in
+      var place = 27
+      while bytes[place] != Self.comma {
+        defer { place += 1 }
+        guard bytes[place] == Self.tilde else { continue }
+        return OrderingKey(
+          digits: bytes[(place + 1)..<(place + 1 + OrderingKey.size)].reduce(0) {
+            $0 << 4 | (Self.digit($1) ?? 0)
+          })
+      }
+      return nil
+    }
   }
 
   var id: String { EscapedName.unescape(escapedIdentifier) ?? escapedIdentifier }
@@ -264,6 +300,9 @@ extension MessageName {
 
 /// The name of a claimed message: `<name>~<attempt>`, and by a worker of a queue
 /// `<name>~<attempt>.<claim>`.
+///
+/// A message with an ordering key that was returned to its queue before its first attempt has the
+/// attempt 0.
 package struct ClaimedName: Hashable, Sendable {
   package let name: MessageName
   package let attempt: Int
@@ -288,13 +327,20 @@ package struct ClaimedName: Hashable, Sendable {
     }
     let parts = text[text.index(after: tilde)...].split(
       separator: ".", omittingEmptySubsequences: false)
-    guard parts.count <= 2, let attempt = Int(parts[0]), (1...Self.limit).contains(attempt) else {
-      return nil
-    }
+    guard parts.count <= 2, let attempt = Int(parts[0]), attempt <= Self.limit,
+      attempt >= (name.key == nil ? 1 : 0)
+    else { return nil }
     let claim = parts.count == 2 ? Int(parts[1], radix: 36) : nil
     guard claim.map({ (1...Self.lastClaim).contains($0) }) ?? true else { return nil }
     self.init(name, attempt: attempt, claim: claim)
     guard self.text == text else { return nil }
+  }
+
+  /// The name in the queue's `claimed/` after a number of attempts.
+  ///
+  /// With an ordering key, it states the number of the last claim: no message has this name twice.
+  package func returned(attempts: Int) -> ClaimedName {
+    ClaimedName(name, attempt: attempts, claim: name.key == nil ? nil : claim)
   }
 
   /// The highest number of a claim: the name of the file has no space for more digits.

@@ -50,25 +50,25 @@ final class QueueDelivery: MessageSource {
   private func end(
     isRepeatable: Bool = false, _ body: (ClaimedName) throws(WormholeError) -> Void
   ) throws(WormholeError) {
-    let (isEnded, error) = claim.withLock { claim -> (Bool, WormholeError?) in
+    let (ended, error) = claim.withLock { claim -> (ClaimedName?, WormholeError?) in
       switch claim {
-      case .ended: return (false, nil)
+      case .ended: return (nil, nil)
       case .lost(let claimed):
         claim = .ended
-        return (true, worker.settlement.superseded("acknowledge message", claimed))
+        return (claimed, worker.settlement.superseded("acknowledge message", claimed))
       case .held(let claimed):
         var failure: WormholeError?
         do throws(WormholeError) {
           try body(claimed)
         } catch {
-          if isRepeatable, error.code != .superseded { return (false, error) }
+          if isRepeatable, error.code != .superseded { return (nil, error) }
           failure = error
         }
         claim = .ended
-        return (true, failure)
+        return (claimed, failure)
       }
     }
-    if isEnded { worker.letGo() }
+    if let ended { worker.letGo(ended) }
     if let error { throw error }
   }
 

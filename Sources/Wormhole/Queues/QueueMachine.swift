@@ -12,7 +12,8 @@ internal import WormholeContainerStorage
 ///                      claimed/<name>~1   and, after the last attempt, dead/<name>
 ///
 /// The messages of the queue's `claimed/` were claimed before, and wait for their next attempt.
-/// They precede the messages in `inbox/`, as they were sent earlier.
+/// They precede the messages in `inbox/`, as they were sent earlier. A message with an ordering key
+/// never returns to `inbox/`; see ``KeyClaims``.
 package struct QueueMachine: Hashable {
   package enum Action: Hashable {
     /// List the inbox and the returned messages.
@@ -52,8 +53,11 @@ package struct QueueMachine: Hashable {
   /// The names that may be among the returned messages, in order.
   private var returned = SortedQueue<ClaimedName>()
   private var held = SortedQueue<Held>()
+  private var keyed = KeyedMessages()
   /// Whether there may be names that are not known.
   private var isDirty = true
+  /// Whether a listing has shown more names than are known.
+  private var isCut = false
   private var isUrgent = false
   private var isListing = false
   /// No message is claimed, and nothing is listed, before this moment.
@@ -76,10 +80,27 @@ package struct QueueMachine: Hashable {
 
   /// Records a message that waits for its next attempt.
   package mutating func came(back claimed: ClaimedName) {
-    // A worker that is busy for long does not collect the names of messages that others take.
-    guard returned.count < window else { return signal(isUrgent: true) }
+    // A worker that is busy for long does not collect the names of messages that others take. A
+    // listing in progress may have been too early for the name, and replaces the known ones.
+    guard returned.count < window, !isListing || Mutants.has(.forgetReturned) else {
+      return signal(isUrgent: true)
+    }
     // A listing that began before may show the name as well; the second claim finds it gone.
     returned.insert(claimed) { $0.name < $1.name }
+  }
+
+  /// Records that this worker has claimed a message with the key.
+  package mutating func took(_ key: OrderingKey) { keyed.use(key, until: .max) }
+
+  /// Records that this worker no longer has a message with the key.
+  package mutating func released(_ key: OrderingKey) { keyed.free(key) }
+
+  /// Records that another worker has a message with the same key.
+  package mutating func found(
+    _ key: OrderingKey, inUseFor candidate: KeyedMessages.Candidate?, until moment: Int64
+  ) {
+    keyed.use(key, until: moment)
+    if let candidate { keyed.add(candidate, key) }
   }
 
   /// Records a claimed message that no handler has until a moment.
@@ -118,10 +139,12 @@ package struct QueueMachine: Hashable {
       }
     }
     taken.sort()
+    isCut = KeyedMessages.thin(&taken)
     if taken.count > window {
       taken.removeLast(taken.count - window)
-      isDirty = true
+      isCut = true
     }
+    keyed.forgetMessages()
     fresh = SortedQueue(taken)
     self.returned = SortedQueue(returned.sorted { $0.name < $1.name })
     return awaited
@@ -144,15 +167,45 @@ package struct QueueMachine: Hashable {
     }
     guard isAsked, !isListing else { return .wait(until: held.first?.next) }
     guard paused <= now else { return .wait(until: min(paused, held.first?.next ?? paused)) }
-    if isUrgent || (isDirty && fresh.isEmpty && returned.isEmpty) {
-      (isDirty, isUrgent, isListing) = (false, false, true)
-      return .list
+    keyed.endUses(by: now)
+    while true {
+      let free = keyed.first
+      let isKnown = knowsMessages || free != nil
+      if isUrgent || !isKnown && (isDirty || isCut && keyed.isEmpty) {
+        (isDirty, isCut, isUrgent, isListing) = (false, false, false, true)
+        return .list
+      }
+      let known = nextKnown
+      if let free, known.map({ free.candidate.name < $0.name }) ?? true {
+        // Further names of the key may be unknown.
+        if keyed.removeFirst(free.key), isCut { isDirty = true }
+        return action(free.candidate)
+      }
+      guard let known else {
+        return .wait(until: [held.first?.next, keyed.next].compactMap { $0 }.min())
+      }
+      switch known {
+      case .fresh: _ = fresh.removeFirst()
+      case .returned: _ = returned.removeFirst()
+      }
+      guard let key = known.name.key, keyed.mustWait(key) else { return action(known) }
+      keyed.add(known, key)
     }
+  }
+
+  /// The first of the known names, those aside that wait for their key.
+  private var nextKnown: KeyedMessages.Candidate? {
     if let first = returned.first, fresh.first.map({ first.name < $0 }) ?? true {
-      return .reclaim(returned.removeFirst())
+      return .returned(first)
     }
-    if !fresh.isEmpty { return .claim(fresh.removeFirst()) }
-    return .wait(until: held.first?.next)
+    return fresh.first.map { .fresh($0) }
+  }
+
+  private func action(_ candidate: KeyedMessages.Candidate) -> Action {
+    switch candidate {
+    case .fresh(let name): .claim(name)
+    case .returned(let claimed): .reclaim(claimed)
+    }
   }
 }
 

@@ -4,8 +4,15 @@ internal import WormholeSyscalls
 /// The ends of claims: each renames or removes exactly the name of the claim.
 extension QueueWorker {
   /// A claim has ended, by whatever outcome.
-  func letGo() {
-    state.withLock { $0.inHand -= 1 }
+  func letGo(_ claimed: ClaimedName) {
+    let key = claimed.name.key
+    let isAwaited = state.withLock { state in
+      state.inHand -= 1
+      guard let key else { return false }
+      state.machine.released(key)
+      return !state.asking.isEmpty
+    }
+    if isAwaited { runner.trigger() }
     leaveIfDone()
   }
 
@@ -30,13 +37,13 @@ extension QueueWorker {
   ) throws(WormholeError) {
     do throws(WormholeError) {
       try bury(claimed, attempts: attempts, reason)
-      letGo()
+      letGo(claimed)
     } catch {
       log(.error, error, claimed.name)
       if error.code != .superseded {
         hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
       }
-      letGo()
+      letGo(claimed)
     }
   }
 
@@ -89,7 +96,7 @@ extension QueueWorker {
       log(.error, error, held.claimed.name)
       if error.code != .superseded { hold(held.claimed, until: held.due, held.isCounted) }
     }
-    letGo()
+    letGo(held.claimed)
   }
 
   func putBack(_ held: QueueMachine.Held) {
@@ -102,7 +109,7 @@ extension QueueWorker {
         hold(held.claimed, .seconds(1), isCounted: held.isCounted)
       }
     }
-    letGo()
+    letGo(held.claimed)
   }
 
   /// Returns a claim to the queue, for any worker.
@@ -110,11 +117,11 @@ extension QueueWorker {
     do throws(Errno) {
       let attempts = isCounted ? claimed.attempt : claimed.attempt - 1
       let isOurs =
-        attempts == 0
+        attempts == 0 && (claimed.name.key == nil || Mutants.has(.returnKeysToInbox))
         ? try own.move(claimed.text, from: .claimed, to: queue, .inbox, as: claimed.name.text)
         : try own.move(
           claimed.text, from: .claimed, to: queue, .claimed,
-          as: ClaimedName(claimed.name, attempt: attempts).text)
+          as: claimed.returned(attempts: attempts).text)
       if !isOurs { throw .noSuchFile }
     } catch {
       if error == .noSuchFile { throw settlement.superseded("requeue message", claimed, error) }

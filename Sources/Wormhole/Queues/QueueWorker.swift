@@ -21,6 +21,7 @@ final class QueueWorker: Stoppable {
   let state = Monitor(State())
   let runner: Worker
   private let patrol: Monitor<QueuePatrol?>
+  let keys: KeyClaims
   private let inbox = InboxWatch()
   private let watches = Monitor<[NamedWatch]>([])
 
@@ -65,7 +66,11 @@ final class QueueWorker: Stoppable {
     settlement = Settlement(
       container: container, home: queue, claims: own, senders: SenderHomes(container.storage),
       supersession: "the handling deadline has passed, and the message is another worker's")
+    keys = KeyClaims(queue)
     runner = Worker(on: WorkQueue(), container.options.time)
+    // Two workers do not return a message under the same name.
+    let first = UInt64(own.escaped.prefix(8), radix: 16) ?? 0
+    state.withLock { $0.lastClaim = Int(first) % ClaimedName.lastClaim }
     patrol = Monitor(nil)
   }
 
@@ -227,6 +232,7 @@ final class QueueWorker: Stoppable {
   }
 
   private func claim(_ name: MessageName) {
+    guard !mustWait(.fresh(name)) else { return }
     let claimed = freshClaim(name, attempt: 1)
     take(name.text, from: .inbox, claimed) { worker throws(WormholeError) in
       try worker.open(claimed)
@@ -234,6 +240,7 @@ final class QueueWorker: Stoppable {
   }
 
   private func reclaim(_ old: ClaimedName) {
+    guard !mustWait(.returned(old)) else { return }
     let isSpent = old.attempt >= settings.attempts
     let claimed = freshClaim(old.name, attempt: isSpent ? old.attempt : old.attempt + 1)
     take(old.text, from: .claimed, claimed) { worker throws(WormholeError) in
@@ -255,29 +262,33 @@ final class QueueWorker: Stoppable {
     state.withLock { $0.inHand += 1 }
     do throws(Errno) {
       guard try queue.move(file, from: part, to: own, .claimed, as: claimed.text) else {
-        return letGo()
+        return letGo(claimed)
       }
     } catch {
-      log(
-        .error, WormholeError(error, "claim message", claimed.name.id, at: queue), claimed.name)
-      // The other names would fail in the same way.
-      state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
-      return letGo()
+      pause(after: error, claimed.name)
+      return letGo(claimed)
     }
     do throws(WormholeError) {
+      guard try isFirstOfKey(claimed) else { return letGo(claimed) }
       try body(self)
     } catch {
       log(.error, error, claimed.name)
       hold(claimed, .seconds(1), isCounted: false)
-      letGo()
+      letGo(claimed)
     }
+  }
+
+  /// Pauses after a failed claim: the other names would fail in the same way.
+  func pause(after error: Errno, _ name: MessageName) {
+    log(.error, WormholeError(error, "claim message", name.id, at: queue), name)
+    state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
   }
 
   private func open(_ claimed: ClaimedName) throws(WormholeError) {
     let operation = "read message"
     do throws(WormholeError) {
       switch try own.read(claimed.text, in: .claimed, operation) {
-      case .missing: return letGo()
+      case .missing: return letGo(claimed)
       case .damaged(let reason, _):
         throw WormholeError(
           .damaged, operation, claimed.name.id, because: "the message is damaged: \(reason)")
@@ -302,7 +313,7 @@ final class QueueWorker: Stoppable {
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
     if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
       try settlement.end(claimed, .expired)
-      return letGo()
+      return letGo(claimed)
     }
     guard claimed.name.count == 1, contents.document.count == 1, header.file == nil else {
       throw WormholeError(

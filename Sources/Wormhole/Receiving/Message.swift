@@ -59,6 +59,9 @@ public final class Message: Sendable {
   /// The kind given by the sender: by default the name of the value's type.
   public var kind: String { header.kind }
 
+  /// The sender's ordering key; see ``SendOptions/orderingKey``.
+  public var orderingKey: String? { header.orderingKey }
+
   /// The headers that the sender gave; see ``SendOptions/headers``.
   public var headers: [String: String] { header.headers?.fields ?? [:] }
 

@@ -115,6 +115,7 @@ struct Sending {
     try MessageKind.check(self.kind, "send message to", peer.name)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
     headers = try MessageHeaders(options.headers, "send message to", peer.name)
+    if let key = options.orderingKey { try OrderingKey.check(key, "send message to", peer.name) }
     if let sender = peer.sender { _ = try Container.escape(sender) }
     try peer.checkSender("send message to")
     if options.wantsOutcome == true, peer.outbox == nil {
@@ -198,11 +199,17 @@ struct Sending {
   /// The size above which a batch is split.
   static let largestBatch = 1 << 20
 
+  /// Only the workers of a queue need to find the key without reading the message.
+  private var key: OrderingKey? {
+    home.folder == .queues ? options.orderingKey.map { OrderingKey(of: $0) } : nil
+  }
+
   private var header: MessageFile.Header {
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     return MessageFile.Header(
       kind: kind, sent: now, to: peer.name,
-      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) }, headers: headers)
+      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) },
+      orderingKey: options.orderingKey, headers: headers)
   }
 
   // MARK: Placement
@@ -230,7 +237,15 @@ struct Sending {
     // The stamp is taken after all steps that may wait, to be as recent as possible.
     let name = MessageName(
       isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
-      count: count, id: id ?? container.options.environment.randomName(), from: peer.senderMark)
+      count: count, id: id ?? container.options.environment.randomName(), key: key,
+      from: peer.senderMark)
+    guard name.text.utf8.count <= MessageName.longest else {
+      throw WormholeError(
+        .invalidName, operation, peer.name,
+        because: "the name of the file has no space for the ordering key beside the ID "
+          + "'\(name.id)' and the name of the sender",
+        hint: "send with a shorter ID, or as a member with a shorter name")
+    }
     let outbox = wantsReceipt ? peer.outbox : nil
     let sent = Sent(
       name, to: home, container, outbox, .init(kind: kind, file: file, headers: options.headers))

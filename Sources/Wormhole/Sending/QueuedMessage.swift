@@ -13,6 +13,8 @@ public struct QueuedMessage: Hashable, Sendable {
   public let kind: String?
   /// When the message was sent, by the sender's clock; nil if the file is unreadable.
   public let sentAt: Date?
+  /// The sender's ordering key; nil for none, or if the file is unreadable.
+  public let orderingKey: String?
   /// The headers that the sender gave; none if the file is unreadable.
   public let headers: [String: String]
   /// How many messages the file contains.
@@ -218,9 +220,10 @@ struct QueuedMessageReader {
     }
     return QueuedMessage(
       id: name.id, from: name.senderName, kind: header?.kind, sentAt: header?.sent,
-      headers: header?.headers?.fields ?? [:], count: name.count, size: status.size,
+      orderingKey: header?.orderingKey, headers: header?.headers?.fields ?? [:], count: name.count,
+      size: status.size,
       isUrgent: name.isUrgent, attempt: attempt,
-      damage: damage, state: attempt == 0 ? .waiting : .claimed)
+      damage: damage, state: part == .inbox ? .waiting : .claimed)
   }
 
   /// Returns the header of a file; nil if the file is gone.

@@ -32,6 +32,15 @@ public struct SendOptions: Sendable {
   /// value's type.
   public var kind: String?
 
+  /// The messages of a queue with the same key are handled strictly one after another, in the order
+  /// of sending, by however many workers.
+  ///
+  /// The next message of a key is started when the one before was acknowledged or dead-lettered. A
+  /// message that has failed, or has passed its handling deadline, is the first of its key again.
+  /// Messages with other keys, or without one, do not wait. A key has 1 to 256 bytes. To a member,
+  /// all of whose messages are in order, the key makes no difference.
+  public var orderingKey: String?
+
   /// Text beside the value, for the receiver's program and for tracing.
   ///
   /// At most 64 headers, with keys of 1 to 64 characters `A-Z a-z 0-9 - _ .`, and 8192 bytes in
@@ -59,14 +68,15 @@ public struct SendOptions: Sendable {
   /// Makes options; the defaults suit most messages.
   public init(
     durability: Durability = .power, timeToLive: Duration? = nil, isUrgent: Bool = false,
-    id: String? = nil, kind: String? = nil, headers: [String: String] = [:],
-    wantsOutcome: Bool? = nil, whenFull: WhenFull = .fail
+    id: String? = nil, kind: String? = nil, orderingKey: String? = nil,
+    headers: [String: String] = [:], wantsOutcome: Bool? = nil, whenFull: WhenFull = .fail
   ) {
     self.durability = durability
     self.timeToLive = timeToLive
     self.isUrgent = isUrgent
     self.id = id
     self.kind = kind
+    self.orderingKey = orderingKey
     self.headers = headers
     self.wantsOutcome = wantsOutcome
     self.whenFull = whenFull

@@ -89,6 +89,10 @@ package enum Mutants: String, CaseIterable, Sendable {
   case noQueueResume
   case ignoreStandbyNotice
   case ignoreGrace
+  case claimAnyKey
+  case trustClaim
+  case returnKeysToInbox
+  case forgetReturned
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -357,6 +357,10 @@ enum QueuesArticle {
         try message.renew()
       }
     }
+
+    for number in 1...3 {
+      try await queue.send(Job(number: number), SendOptions(orderingKey: "account 7"))
+    }
     return [working, slow]
   }
 }
