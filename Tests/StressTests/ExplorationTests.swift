@@ -35,6 +35,8 @@ import WormholeSyscalls
     ("trust-open-file", .lockTwo), ("read-before-claim", .mailBatch),
     ("trust-listing", .mailHeard), ("no-progress", .mailBatch),
     ("cancel-by-putting-back", .mailBatch), ("no-end-of-lull", .mailHeard),
+    ("trust-claim", .queueKeys), ("claim-any-key", .queueKeys),
+    ("return-keys-to-inbox", .queueKeys),
   ])
   func aMechanismThatIsTakenOutIsMissed(_ name: String, _ world: Exploring) throws {
     let mutant = try #require(Plan.mutant(name))
@@ -45,6 +47,14 @@ import WormholeSyscalls
     #expect(steps == walked.path.count)
     // With the mechanism the same way leads nowhere bad.
     #expect(world.replay(walked.path, nil) { _ in } == nil)
+  }
+
+  /// Nobody would claim the message any more.
+  @Test func aReturnedMessageThatIsForgottenIsFound() throws {
+    let mutant = try #require(Plan.mutant("forget-returned"))
+    let walked = Exploring.queueTwo.walk(states: 60_000, wandering: 0, seed: 0, mutant)
+    #expect(walked.violation == "nobody can go on")
+    #expect(walked.path.count > 10)
   }
 
   @Test func everyMutantThatCanBeExploredIsKnown() {

@@ -16,6 +16,10 @@ enum Exploring: String, CaseIterable {
   case mailPoison = "mail-poison"
   case mailKinds = "mail-kinds"
   case mailTwo = "mail-two"
+  case queueTwo = "queue-two"
+  case queueKeys = "queue-keys"
+  case queueThree = "queue-three"
+  case queueLate = "queue-late"
 
   var purpose: String {
     switch self {
@@ -30,6 +34,10 @@ enum Exploring: String, CaseIterable {
     case .mailPoison: "a batch with a message that kills its receiver, and a harmless message"
     case .mailTwo: "two receivers of one process"
     case .mailKinds: "two receivers of one process, and one accepts both messages"
+    case .queueTwo: "two workers, of which one may die, be late, fail or requeue"
+    case .queueKeys: "the same, with two messages of one key"
+    case .queueThree: "three workers, and three messages of one key"
+    case .queueLate: "two workers, and an urgent message of the same key"
     }
   }
 
@@ -47,6 +55,10 @@ enum Exploring: String, CaseIterable {
     case .mailPoison: 2
     case .mailTwo: 5
     case .mailKinds: 8
+    case .queueTwo: 4
+    case .queueKeys: 12
+    case .queueThree: 20
+    case .queueLate: 8
     }
   }
 
@@ -54,7 +66,8 @@ enum Exploring: String, CaseIterable {
   static let mutants = [
     "no-fence", "no-removal", "steal-without-generation", "no-file-sync", "no-directory-sync",
     "heal-by-rename", "trust-open-file", "read-before-claim", "trust-listing", "no-progress",
-    "cancel-by-putting-back", "no-end-of-lull",
+    "cancel-by-putting-back", "no-end-of-lull", "trust-claim", "claim-any-key",
+    "return-keys-to-inbox", "forget-returned",
   ]
 
   /// Returns the model's share of the remaining states; the following models get the states that a
@@ -68,6 +81,7 @@ enum Exploring: String, CaseIterable {
     return switch world(mutant) {
     case .lock(let world): walk(world, states, runs, seed)
     case .mail(let world): walk(world, states, runs, seed)
+    case .queue(let world): walk(world, states, runs, seed)
     }
   }
 
@@ -92,18 +106,21 @@ enum Exploring: String, CaseIterable {
     switch world(mutant) {
     case .lock(let world): Exploration.replay(world, path, tell)
     case .mail(let world): Exploration.replay(world, path, tell)
+    case .queue(let world): Exploration.replay(world, path, tell)
     }
   }
 
   private enum World {
     case lock(LockWorld)
     case mail(MailWorld)
+    case queue(QueueWorld)
   }
 
   private func world(_ mutant: Mutants?) -> World {
     var lock = LockWorld.Rules()
     var mail = MailWorld.Rules()
-    (lock.mutant, mail.mutant) = (mutant, mutant)
+    var queue = QueueWorld.Rules()
+    (lock.mutant, mail.mutant, queue.mutant) = (mutant, mutant, mutant)
     switch self {
     case .lockTwo: (lock.updates, lock.hasPower, lock.generations) = (2, false, 2)
     case .lockPower: (lock.updates, lock.generations) = (2, 2)
@@ -120,7 +137,13 @@ enum Exploring: String, CaseIterable {
     case .mailKinds:
       (mail.receivers, mail.files, mail.cancelled) = (2, [[], [1, 1]], [])
       (mail.chooses, mail.hears, mail.deaths) = (true, true, 0)
+    case .queueTwo, .queueKeys:
+      (queue.deaths, queue.expiries, queue.failures, queue.requeues) = (1, 1, 1, 1)
+      if self == .queueTwo { queue.keys = [nil, nil] }
+    case .queueThree: (queue.workers, queue.keys, queue.failures) = (3, [0, 0, 0], 1)
+    case .queueLate: (queue.keys, queue.urgent, queue.expiries) = ([0, 0], 1, 1)
     }
+    if rawValue.hasPrefix("queue") { return .queue(QueueWorld(queue)) }
     return rawValue.hasPrefix("lock") ? .lock(LockWorld(lock)) : .mail(MailWorld(mail))
   }
 }
