@@ -35,6 +35,7 @@ extension ObjectForm {
       ("delivery", "'guaranteed', 'immediate' or 'context'"), ("id", "its ID"),
       ("batchIndex", "its index in the batch"), ("from", "sender"),
       ("to", "receiver"), ("kind", "its kind"), ("headers", "its headers"),
+      ("orderingKey", "its ordering key"),
       ("sent", "time of sending"), ("attempt", "number of this attempt"),
       ("redelivered", "whether the message may have been handled before"), ("value", "its value"),
       ("file", "the sender's name of the file"),
@@ -45,7 +46,7 @@ extension ObjectForm {
     "queued", "an unhandled message, from queue",
     [
       ("id", "its ID"), ("from", "sender"), ("to", "receiver"),
-      ("kind", "its kind"), ("headers", "its headers"),
+      ("kind", "its kind"), ("headers", "its headers"), ("orderingKey", "its ordering key"),
       ("sent", "time of sending"), ("count", "number of messages"), ("size", "its size in bytes"),
       ("urgent", "whether it is urgent"),
       ("state", "'waiting', 'claimed', 'interrupted' or 'dead'"),

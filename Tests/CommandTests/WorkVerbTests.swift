@@ -43,6 +43,19 @@ import WormholeSyscalls
     #expect(output == "a b\nfirst till Job 1 7\n")
   }
 
+  @Test func messagesOfAKeyAreNotHandledAtTheSameTime() throws {
+    for number in 1...3 {
+      #expect(try done("wormhole send --queue jobs --ordering-key seat-9 \(number)") == "")
+    }
+    #expect(try done("wormhole queue jobs --json | grep -c '\"orderingKey\":\"seat-9\"'") == "3\n")
+    let line = "mkdir busy && sleep 0.02 && rmdir busy && cat >>done"
+    #expect(try done("wormhole work jobs --exec '\(line)' --parallel 3 --count 3") == "")
+    #expect(try done("cat done") == "1\n2\n3\n")
+    let toMember = try stage.run("wormhole send --to jobs --ordering-key seat-9 1")
+    #expect(toMember.status == .exited(64))
+    #expect(toMember.errors.contains("--ordering-key requires --queue"))
+  }
+
   @Test func aMessageThatFailsGoesToTheDeadLettersOfTheQueue() throws {
     #expect(try done("wormhole send --queue jobs --id a one; wormhole send --to jobs two") == "")
     let failing = try worker("--exec 'exit 3' --attempts 1")

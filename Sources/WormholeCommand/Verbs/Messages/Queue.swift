@@ -146,6 +146,7 @@ extension Output {
       [
         "id": .string(message.id), "from": message.from.map { .string($0) }, "to": .string(name),
         "kind": message.kind.map { .string($0) }, "headers": value(of: message.headers),
+        "orderingKey": message.orderingKey.map { .string($0) },
         "sent": message.sentAt.flatMap { DateText.format($0) }.map { .string($0) },
         "count": .integer(Int64(message.count)), "size": .integer(Int64(message.size)),
         "urgent": .boolean(message.isUrgent), "state": .string(message.state.rawValue),

@@ -270,6 +270,7 @@ extension Output {
       "batchIndex": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
       "to": .string(name), "kind": .string(message.kind),
       "headers": self.value(of: message.headers),
+      "orderingKey": message.orderingKey.map { .string($0) },
       "sent": DateText.format(message.sentAt).map { .string($0) },
       "attempt": .integer(Int64(message.attempt)), "redelivered": .boolean(message.isRedelivered),
       "value": value,

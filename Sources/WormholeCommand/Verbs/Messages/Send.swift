@@ -8,7 +8,8 @@ extension Verb {
   static let send = Verb(
     "send", "send a message to a member or a queue", [Operand("VALUE", .optional)],
     [
-      .to, .toQueue, .from, .type, .raw, .kind, .header, .id, .ttl, .urgent, .process, .lines,
+      .to, .toQueue, .from, .type, .raw, .kind, .header, .id, .orderingKey, .ttl, .urgent, .process,
+      .lines,
       .waitForEnd, .timeout, .context, .file, .meta, .move, .immediate, .wake,
     ],
     [
@@ -19,7 +20,9 @@ extension Verb {
         + "is String, Data or PropertyListValue, or the kind in --kind. With --header, which may "
         + "be repeated, text travels beside the value, and 'receive' passes it to its program.",
       "With --queue instead of --to, sends to a queue of several workers, one of which handles "
-        + "the message: see 'work'. A queue takes no files, contexts or immediate messages.",
+        + "the message: see 'work'. A queue takes no files, contexts or immediate messages. "
+        + "Messages with the same --ordering-key are handled strictly one after another, in order, "
+        + "by however many workers.",
       "With --wait, waits until the message was handled, and exits with 1 if the message was "
         + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
         + "--from, this command joins as NAME for the time of the wait, so no other process can "
@@ -49,6 +52,9 @@ extension Verb {
       Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
       Example("wormhole send --queue jobs --lines <jobs.txt", "each line as a job for a worker"),
+      Example(
+        "wormhole send --queue jobs --ordering-key seat-9 free", "after the others of the same seat"
+      ),
     ]
   ) { invocation in
     guard let peer = invocation.value(.to) ?? invocation.value(.toQueue) else {
@@ -67,6 +73,10 @@ extension Verb {
 extension Invocation {
   fileprivate func sendOptions() throws -> SendOptions {
     try exclude(.toQueue, [.to, .file, .context, .immediate])
+    if has(.orderingKey), !has(.toQueue) {
+      throw Failure.usage(
+        "cannot send: --ordering-key requires --queue; messages to a member are in order anyway")
+    }
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
     try exclude(.file, [.lines, .context, .type, .raw, .immediate])
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
@@ -94,6 +104,7 @@ extension Invocation {
     options.isUrgent = has(.urgent)
     options.durability = has(.process) ? .process : .power
     options.kind = value(.kind)
+    options.orderingKey = value(.orderingKey)
     options.headers = try fields(.header)
     return options
   }
@@ -265,6 +276,8 @@ extension Option {
   static let from = Option("from", .member("NAME"), "name of the sender")
   static let kind = Option("kind", .any("KIND"), "kind of the message")
   static let id = Option("id", .any("ID"), "ID of the message; refused if a pending message has it")
+  static let orderingKey = Option(
+    "ordering-key", .any("K"), "key of a queue's messages that are handled in order")
   static let ttl = Option(
     "ttl", .any("S"), "time to live in seconds, after which the message expires")
   static let urgent = Option("urgent", nil, "deliver before all messages that are not urgent")
