@@ -2,14 +2,16 @@
 extension Rule {
   /// Only WormholeSyscalls makes system calls, whatever door Foundation opens to them.
   ///
-  /// A function of the package's own may have such a name: an argument label distinguishes the
-  /// function, or a declaration in the same file.
+  /// A function or a case of the package's own may have such a name: an argument label
+  /// distinguishes it, or a declaration in the same file.
   static let calls = Rule("system calls") { file in
     guard file.isSwift, file.isSource, !["WormholeCLinux", "WormholeSyscalls"].contains(file.room),
       // A file that imports none of these modules sees no function of the C library.
       !doors.isDisjoint(with: file.imported)
     else { return [] }
-    let own = Set(file.words.joined().filter { $0.previous == "func" }.map(\.text))
+    let own = Set(
+      file.words.joined().filter { $0.previous == "func" || $0.previous == "case" }
+        .map(\.text))
     return file.words.enumerated().flatMap { index, words in
       words.compactMap { word in
         guard word.isCalled, !word.hasLabel, word.owner == nil || word.owner == "Glibc",

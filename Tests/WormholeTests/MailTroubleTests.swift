@@ -285,7 +285,7 @@ import WormholeSyscalls
     let first = try pair.send([1])[0]
     let home = try #require(try pair.meeting.container.storage.existingMember("watch"))
     let outbox = pair.sender.outbox
-    let second = Sent(first.name, to: home, pair.meeting.container, outbox)
+    let second = Sent(first.identity, to: home, pair.meeting.container, outbox)
     try outbox.expect(second)
     let receiving = try pair.watch.receive { _ in }
     #expect(try first.waitForEnd() == .delivered)

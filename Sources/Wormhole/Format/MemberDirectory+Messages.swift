@@ -5,6 +5,7 @@ internal import WormholeSyscalls
 extension MemberDirectory {
   /// The location of an unsettled message.
   enum MessagePlace {
+    case delayed(DelayedName)
     case waiting(MessageName)
     /// Claimed, in the directory of a member or of a worker; or, in the directory of a queue, to be
     /// claimed again.
@@ -12,18 +13,20 @@ extension MemberDirectory {
 
     var name: MessageName {
       switch self {
+      case .delayed(let delayed): delayed.name
       case .waiting(let name): name
       case .inHand(let claimed, _): claimed.name
       }
     }
   }
 
-  /// Calls the body with each waiting or claimed message.
+  /// Calls the body with each delayed, waiting or claimed message.
   ///
   /// A message that moves in the meantime may be reported more than once, at last with the location
   /// where it was found last.
   func forEachMessage(_ body: (MessagePlace) -> Void) throws(Errno) {
     try look { () throws(Errno) in
+      try list(.later) { if let name = DelayedName($0) { body(.delayed(name)) } }
       try list(.inbox) { if let name = MessageName($0) { body(.waiting(name)) } }
       try forEachInHand { body(.inHand($0, $1)) }
       return false
@@ -47,14 +50,21 @@ extension MemberDirectory {
   }
 
   /// Returns the location of a message; nil if the message is settled.
-  func place(of name: MessageName) throws(Errno) -> MessagePlace? {
+  func place(of sent: SentName) throws(Errno) -> MessagePlace? {
     var place: MessagePlace?
     try look { () throws(Errno) in
-      if try status(of: name.text, in: .inbox) != nil {
-        place = .waiting(name)
-      } else {
-        try forEachInHand { if $0.name == name { place = .inHand($0, $1) } }
+      if let delayed = sent.delayed {
+        if try status(of: delayed.text, in: .later) != nil {
+          place = .delayed(delayed)
+          return true
+        }
+        try list(.inbox) { file in
+          if let name = MessageName(file), sent.matches(name) { place = .waiting(name) }
+        }
+      } else if try status(of: sent.name.text, in: .inbox) != nil {
+        place = .waiting(sent.name)
       }
+      if place == nil { try forEachInHand { if sent.matches($0.name) { place = .inHand($0, $1) } } }
       return place != nil
     }
     return place
@@ -73,11 +83,11 @@ extension MemberDirectory {
   /// The directories with claims: the workers of a queue and the queue, or the member alone.
   private func holders() throws(Errno) -> [MemberDirectory] { try workers() + [self] }
 
-  /// Lists the waiting messages and then the claimed messages, because messages move in this
+  /// Lists the delayed, the waiting and then the claimed messages, because messages move in this
   /// direction.
   ///
   /// But a message may also be requeued or start its next attempt, and a listing may miss a name
-  /// that changes. So if a name has appeared or disappeared in the meantime, both are listed again,
+  /// that changes. So if a name has appeared or disappeared in the meantime, all are listed again,
   /// three times at most.
   ///
   /// - Parameter isEnough: lists the messages; returns whether the result is sufficient despite any
@@ -87,7 +97,7 @@ extension MemberDirectory {
       // Change times are rounded down to the last tick of the system clock.
       let begin = Clocks.sinceEpoch - 20_000_000
       if try isEnough() { return }
-      var changes = [try lastChange(of: .inbox)]
+      var changes = [try lastChange(of: .later), try lastChange(of: .inbox)]
       for holder in try holders() { changes.append(try holder.lastChange(of: .claimed)) }
       guard changes.contains(where: { $0 ?? .min >= begin }) else { return }
     }

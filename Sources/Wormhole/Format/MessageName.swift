@@ -185,6 +185,13 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
+  /// The same name with another stamp.
+  func stamped(_ stamp: MessageStamp) -> MessageName {
+    MessageName(
+      isUrgent: isUrgent, stamp, wantsReceipt: wantsReceipt, count: count, id: escapedIdentifier,
+      key: key, from: escapedSender)
+  }
+
   private func marked(_ mark: Unicode.Scalar) -> String {
     var bytes = Array(text.utf8)
     bytes[23] = UInt8(ascii: mark)

@@ -23,6 +23,7 @@ final class QueueWorker: Stoppable {
   private let patrol: Monitor<QueuePatrol?>
   let keys: KeyClaims
   private let inbox = InboxWatch()
+  private let due: DueMessages
   private let watches = Monitor<[NamedWatch]>([])
 
   struct State {
@@ -67,6 +68,7 @@ final class QueueWorker: Stoppable {
       container: container, home: queue, claims: own, senders: SenderHomes(container.storage),
       supersession: "the handling deadline has passed, and the message is another worker's")
     keys = KeyClaims(queue)
+    due = DueMessages(queue, container, epoch: epoch)
     runner = Worker(on: WorkQueue(), container.options.time)
     // Two workers do not return a message under the same name.
     let first = UInt64(own.escaped.prefix(8), radix: 16) ?? 0
@@ -87,6 +89,7 @@ final class QueueWorker: Stoppable {
       ]
       self.watches.withLock { $0 = watches }
       try patrol.begin()
+      try due.begin()
     } catch {
       stop()
       throw WormholeError(error, "work on queue", queue.name, at: queue)
@@ -357,6 +360,7 @@ final class QueueWorker: Stoppable {
       return (state.asking.map(\.resume), state.machine.takeHeld())
     }
     inbox.stop()
+    due.stop()
     for one in watches.withLock({ $0.takeAll() }) { one.stop() }
     patrol.withLock { $0.take() }?.stop()
     runner.end()

@@ -30,6 +30,7 @@ final class Mailbox: Service {
   let state: Monitor<State>
   let progress = Monitor<BatchProgress?>(nil)
   let inbox = InboxWatch()
+  private let due: DueMessages
   private let hasClosed = Atomic<Bool>(false)
   private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
 
@@ -59,6 +60,7 @@ final class Mailbox: Service {
     self.container = container
     self.home = home
     self.epoch = epoch
+    due = DueMessages(home, container, epoch: epoch)
     isStrict = container.options.mailbox.keepsOrderOnRetry
     attempts = container.options.mailbox.machine.attempts
     hasLink = container.options.link != nil
@@ -112,6 +114,7 @@ final class Mailbox: Service {
     }
     do throws(Errno) {
       try inbox.begin(home) { [weak self] signal in self?.hear(signal) }
+      try due.begin()
     } catch {
       throw WormholeError(error, "watch inbox of", home.name, at: home)
     }
@@ -164,6 +167,7 @@ final class Mailbox: Service {
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
     for runner in runners { runner.trigger() }
     inbox.stop()
+    due.stop()
     // Each delivery retains this mailbox: leaving with a claimed batch would leak the mailbox.
     let (left, returned) = state.withLock { state in
       defer { (state.open, state.returned) = ([:], []) }

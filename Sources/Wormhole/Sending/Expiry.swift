@@ -12,16 +12,16 @@ internal import WormholeSyscalls
 enum Expiry {
   /// Settles a message after its deadline; returns false if the message was claimed or settled.
   static func end(
-    _ name: MessageName, at home: MemberDirectory, _ senders: SenderHomes,
+    _ sent: SentName, at home: MemberDirectory, _ senders: SenderHomes,
     _ container: SharedContainer
   ) throws(WormholeError) -> Bool {
     let sender: MemberDirectory?
     do throws(Errno) {
-      sender = try senders.home(of: name)
+      sender = try senders.home(of: sent.name)
     } catch {
-      throw WormholeError(error, "settle message", name.id)
+      throw WormholeError(error, "settle message", sent.name.id)
     }
-    return try MessageCancellation.end(name, at: home, .expired, sender, container)
+    return try MessageCancellation.end(sent, at: home, .expired, sender, container)
   }
 
   /// How many files, and how many bytes, one sweep of an inbox reads: a message's deadline is known
@@ -73,7 +73,7 @@ enum Expiry {
       guard let header = try? glance.header(name.text, .inbox), header.hasExpired(name, by: now)
       else { continue }
       do throws(WormholeError) {
-        if try end(name, at: home, senders, container) { count += 1 }
+        if try end(SentName(name), at: home, senders, container) { count += 1 }
       } catch {
         container.log(.notice, error, about: LogSubject(member: home.name, message: name.id))
       }
@@ -101,7 +101,8 @@ extension MessageFile.Header {
 /// The sent messages that this sender settles if their deadline passes before their reception.
 final class Expiries: Sendable {
   private struct Entry {
-    let name: MessageName
+    let sent: SentName
+    var name: MessageName { sent.name }
     let home: MemberDirectory
     /// When to settle the message, in nanoseconds since 1970.
     var due: Int64
@@ -136,11 +137,13 @@ final class Expiries: Sendable {
   }
 
   /// Plans to settle a message at a moment, in nanoseconds since 1970.
-  func add(_ name: MessageName, at home: MemberDirectory, due: Int64) {
+  func add(_ sent: SentName, at home: MemberDirectory, due: Int64) {
     let isFirst = state.withLock { state in
-      guard state.open.count < Self.limit, state.open.insert(name).inserted else { return false }
-      state.add(Entry(name: name, home: home, due: due))
-      return state.line.first?.name == name
+      guard state.open.count < Self.limit, state.open.insert(sent.name).inserted else {
+        return false
+      }
+      state.add(Entry(sent: sent, home: home, due: due))
+      return state.line.first?.name == sent.name
     }
     if isFirst { arm() }
   }
@@ -198,7 +201,7 @@ final class Expiries: Sendable {
     }
     for entry in due {
       do throws(WormholeError) {
-        _ = try Expiry.end(entry.name, at: entry.home, senders, container)
+        _ = try Expiry.end(entry.sent, at: entry.home, senders, container)
         state.withLock { _ = $0.open.remove(entry.name) }
       } catch {
         if entry.pause == .zero {

@@ -21,6 +21,8 @@ final class Outbox: Service {
   private struct State {
     /// A name may have several objects, because a call of `pendingMessages` may make another.
     var waiting: [MessageName: [WeakSent]] = [:]
+    /// The delayed messages in `waiting`, by what their names share.
+    var delayed: [String: [SentName]] = [:]
     var listeners: [ObjectIdentifier: MemberListener<Outcome>] = [:]
     /// The receipts not yet reported to each listener.
     var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
@@ -29,6 +31,31 @@ final class Outbox: Service {
     var kept: Set<ReceiptName> = []
     /// The limit of `kept`: a program that never listens has no use for more.
     var mostKept = 1024
+
+    /// The message that was delayed and has this name now; nil for none.
+    func delayed(_ name: MessageName) -> SentName? {
+      // Of several messages with one id, the earlier ones were settled before the last was sent.
+      delayed.isEmpty ? nil : delayed[name.unique]?.last { $0.matches(name) }
+    }
+
+    /// Removes and returns the objects of a message.
+    mutating func takeWaiting(_ sent: SentName) -> [Sent] {
+      // Two delayed messages have the same name at first if their ids and their moments are equal.
+      let taken = waiting[sent.name]?.filter { $0.since == sent.since } ?? []
+      waiting[sent.name]?.removeAll { $0.since == sent.since }
+      forgetIfOver(sent)
+      return taken.compactMap(\.sent)
+    }
+
+    /// Removes a message without objects.
+    mutating func forgetIfOver(_ sent: SentName) {
+      if waiting[sent.name]?.isEmpty == true { waiting[sent.name] = nil }
+      let isWaiting = waiting[sent.name]?.contains { $0.since == sent.since } ?? false
+      guard sent.since != nil, !isWaiting else { return }
+      let unique = sent.name.unique
+      delayed[unique]?.removeAll { $0 == sent }
+      if delayed[unique]?.isEmpty == true { delayed[unique] = nil }
+    }
   }
 
   /// The notices to process next.
@@ -36,6 +63,7 @@ final class Outbox: Service {
 
   private struct WeakSent {
     let identifier: ObjectIdentifier
+    let since: MessageStamp?
     weak var sent: Sent?
   }
 
@@ -64,8 +92,13 @@ final class Outbox: Service {
   /// Expects a receipt; called before the message becomes visible.
   func expect(_ sent: Sent) throws(WormholeError) {
     try begin()
-    let entry = WeakSent(identifier: ObjectIdentifier(sent), sent: sent)
-    state.withLock { $0.waiting[sent.name, default: []].append(entry) }
+    let entry = WeakSent(
+      identifier: ObjectIdentifier(sent), since: sent.identity.since, sent: sent)
+    state.withLock { state in
+      state.waiting[sent.name, default: []].append(entry)
+      guard sent.identity.since != nil else { return }
+      state.delayed[sent.name.unique, default: []].append(sent.identity)
+    }
     // If the outbox has closed before the entry was added, `close()` has missed the entry.
     if isClosed { sent.abandon() }
   }
@@ -74,23 +107,26 @@ final class Outbox: Service {
   /// waiting sender is notified of the outcome without a receiver.
   func expire(_ sent: Sent, at receiver: MemberDirectory, due: Int64) {
     guard !isClosed else { return }
-    expiries.add(sent.name, at: receiver, due: due)
+    expiries.add(sent.identity, at: receiver, due: due)
     // The message may have been settled before the entry was added.
     if sent.hasEnded { expiries.forget(sent.name) }
   }
 
   /// Returns the object that waits for this message's receipt, if still retained by the program.
-  func expected(_ name: MessageName) -> Sent? {
-    let kept = state.withLock { $0.waiting[name]?.compactMap(\.sent) }
+  func expected(_ name: SentName) -> Sent? {
+    let kept = state.withLock { state in
+      let known = state.delayed(name.name)?.name ?? name.name
+      return state.waiting[known]?.compactMap(\.sent)
+    }
     return kept?.first
   }
 
-  func forget(_ name: MessageName, _ sent: ObjectIdentifier) {
+  func forget(_ name: SentName, _ sent: ObjectIdentifier) {
     state.withLock { state in
       // Compares identifiers only. Loading a weak reference retains its object, and releasing the
       // object here might call this function again.
-      state.waiting[name]?.removeAll { $0.identifier == sent }
-      if state.waiting[name]?.isEmpty == true { state.waiting[name] = nil }
+      state.waiting[name.name]?.removeAll { $0.identifier == sent }
+      state.forgetIfOver(name)
     }
   }
 
@@ -199,9 +235,11 @@ final class Outbox: Service {
   }
 
   private func take(_ receipt: ReceiptName) {
-    let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>])? in
+    let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>], MessageName?)? in
       guard state.telling[receipt] == nil else { return nil }
-      let sent = state.waiting.removeValue(forKey: receipt.name)?.compactMap(\.sent) ?? []
+      var sent = state.takeWaiting(SentName(receipt.name))
+      let delayed = state.delayed(receipt.name)
+      if let delayed { sent += state.takeWaiting(delayed) }
       let listeners = Array(state.listeners.values)
       if !listeners.isEmpty {
         state.telling[receipt] = Telling(left: listeners.count)
@@ -210,24 +248,29 @@ final class Outbox: Service {
         // Recorded before any caller can ask for the outcome.
         state.kept.insert(receipt)
       }
-      return (sent, listeners)
+      return (sent, listeners, delayed?.name)
     }
-    guard let (sent, listeners) = told else { return }
+    guard let (sent, listeners, delayed) = told else { return }
     for sent in sent {
       let content = sent.wantsContent ? content(of: receipt) : nil
       sent.end(end(receipt, to: sent.to), content ?? nil)
     }
     expiries.forget(receipt.name)
+    if let delayed { expiries.forget(delayed) }
     for listener in listeners {
       listener.queue?.soon { listener.gate.call { self.tell(listener, receipt) } }
     }
   }
 
   /// Removes the receipt of a message after a caller has asked for its outcome and received it.
-  func heard(_ name: MessageName, _ end: Outcome.Status) {
-    let receipt = ReceiptName(name, MessageEnd(end))
-    let isOver = state.withLock { $0.kept.remove(receipt) != nil }
-    if isOver, !isClosed { remove(receipt) }
+  func heard(_ name: SentName, _ end: Outcome.Status) {
+    let receipt = state.withLock { state -> ReceiptName? in
+      guard name.since != nil else {
+        return state.kept.remove(ReceiptName(name.name, MessageEnd(end)))
+      }
+      return state.kept.first { name.matches($0.name) }.flatMap { state.kept.remove($0) }
+    }
+    if let receipt, !isClosed { remove(receipt) }
   }
 
   private func dropSurplus() {

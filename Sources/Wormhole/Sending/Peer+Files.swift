@@ -60,6 +60,7 @@ extension Sending {
     file path: String, _ mode: TransferMode,
     _ progress: ((FileProgress) -> ProgressDecision)?, _ metadata: Metadata?
   ) throws(WormholeError) -> Sent {
+    try checkUndelayed()
     let source = try UserPath(path).open(fileOperation)
     if mode == .moving, source.path.isLink {
       throw WormholeError(

@@ -3,8 +3,8 @@ internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
 extension Peer {
-  /// Cancels the waiting messages in the peer's inbox, whichever process has sent them; a sender is
-  /// notified on request.
+  /// Cancels the waiting and the delayed messages of the peer, whichever process has sent them; a
+  /// sender is notified on request.
   ///
   /// Claimed messages stay, and so do those that wait for another attempt. A message that is
   /// claimed during the call is not cancelled.
@@ -22,25 +22,33 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     let filter = PurgeFilter(kind, age, home, container)
     let senders = SenderHomes(container.storage)
-    var names: [MessageName] = []
+    var (later, names): ([MessageName], [MessageName]) = ([], [])
     do throws(Errno) {
+      try home.list(.later) { if let name = MessageName($0) { later.append(name) } }
       try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
     } catch {
       throw WormholeError(error, operation, name, at: home)
     }
     var count = 0
-    for name in names.sorted() {
+    let all =
+      names.sorted().map { ($0, nil as DelayedName?) }
+      + later.sorted().map { ($0, DelayedName($0.text)) }
+    for (name, delayed) in all {
       try OffPool.checkCancellation(operation, self.name)
-      guard try filter.includes(name) else { continue }
+      guard try filter.includes(name, in: delayed == nil ? .inbox : .later) else { continue }
       let sender: MemberDirectory?
       do throws(Errno) {
         sender = try senders.home(of: name)
       } catch {
         throw WormholeError(error, operation, self.name, at: home)
       }
-      if try MessageCancellation.end(name, at: home, .cancelled, sender, container) {
-        count += name.count
-      }
+      let isDone =
+        if let delayed {
+          try MessageCancellation.end(delayed, at: home, .cancelled, sender, container)
+        } else {
+          try MessageCancellation.end(name, at: home, .cancelled, sender, container)
+        }
+      if isDone { count += name.count }
     }
     return count
   }
@@ -76,11 +84,13 @@ private struct PurgeFilter {
     reader = QueuedMessageReader(home, container.options.limits)
   }
 
-  func includes(_ name: MessageName) throws(WormholeError) -> Bool {
+  func includes(
+    _ name: MessageName, in part: MemberDirectory.Part
+  ) throws(WormholeError) -> Bool {
     guard kind != nil || latest != nil else { return true }
     let header: MessageFile.Header?
     do throws(WormholeError) {
-      header = try reader.header(name.text, .inbox)
+      header = try reader.header(name.text, part)
     } catch {
       // The kind and the time of a damaged message are unknown.
       guard error.code == .damaged else { throw error }

@@ -55,13 +55,17 @@ extension Peer {
       let found = try messages(from: sender, to: home)
       let glance = QueuedMessageReader(home, container.options.limits)
       var sent: [Sent] = []
-      for name in found.sorted() {
-        let outbox = name.wantsReceipt ? outbox : nil
+      let inOrder = found.sorted { one, other in
+        let isDelayed = one.since != nil
+        return isDelayed == (other.since != nil) ? one.name < other.name : !isDelayed
+      }
+      for name in inOrder {
+        let outbox = name.name.wantsReceipt ? outbox : nil
         if let one = outbox?.expected(name) {
           sent.append(one)
           continue
         }
-        let expires = glance.expiry(of: name)
+        let expires = glance.expiry(of: name.name, in: name.since == nil ? .inbox : .later)
         if outbox == nil, let expires, expires < container.options.environment.sinceEpoch() {
           continue
         }
@@ -73,16 +77,28 @@ extension Peer {
       // If a message was settled before its receipt was expected, a wait for the receipt would
       // never end.
       let left = try messages(from: sender, to: home)
-      return sent.filter { left.contains($0.name) }
+      let names = Set(left.map(\.name))
+      return sent.filter { one in
+        names.contains(one.name)
+          || one.identity.since != nil && names.contains { one.identity.matches($0) }
+      }
     }
   }
 
   private func messages(
     from sender: String, to home: MemberDirectory
-  ) throws(WormholeError) -> Set<MessageName> {
-    var found: Set<MessageName> = []
+  ) throws(WormholeError) -> Set<SentName> {
+    let now = try MessageStamp(container.storage)
+    var found: Set<SentName> = []
     do throws(Errno) {
-      try home.forEachMessage { if $0.name.escapedSender == sender { found.insert($0.name) } }
+      try home.forEachMessage { place in
+        guard place.name.escapedSender == sender else { return }
+        if case .delayed(let delayed) = place {
+          found.insert(SentName(delayed, since: delayed.firstStamp(at: now)))
+        } else {
+          found.insert(SentName(place.name))
+        }
+      }
     } catch {
       throw WormholeError(error, "list messages to", name, at: home)
     }
@@ -104,6 +120,8 @@ struct Sending {
   private(set) var home: MemberDirectory
   private let id: String?
   private let headers: MessageHeaders?
+  /// Until when the message is delayed, in nanoseconds since 1970; nil for not at all.
+  private let due: Int64?
   var container: SharedContainer { peer.container }
 
   init(
@@ -116,6 +134,7 @@ struct Sending {
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
     headers = try MessageHeaders(options.headers, "send message to", peer.name)
     if let key = options.orderingKey { try OrderingKey.check(key, "send message to", peer.name) }
+    due = try Self.due(options, peer)
     if let sender = peer.sender { _ = try Container.escape(sender) }
     try peer.checkSender("send message to")
     if options.wantsOutcome == true, peer.outbox == nil {
@@ -126,6 +145,35 @@ struct Sending {
     }
     // The last step, because it makes a missing directory.
     home = try peer.container.receivers.home(of: peer, in: peer.container.storage)
+  }
+
+  private static func due(
+    _ options: SendOptions, _ peer: Peer
+  ) throws(WormholeError) -> Int64? {
+    guard options.delay != nil || options.notBefore != nil else { return nil }
+    let now = peer.container.options.environment.sinceEpoch()
+    let delay = options.delay?.inNanosecondsClamped ?? 0
+    let moment = options.notBefore.map { ($0.timeIntervalSince1970 * 1e9).rounded(.up) } ?? 0
+    let limit = now.addingClamped(longestDelay)
+    guard delay <= longestDelay && moment <= Double(limit) || Mutants.has(.anyDelay) else {
+      throw WormholeError(
+        .tooLarge, "send message to", peer.name,
+        because: "a message is delayed by at most 30 days",
+        hint: "store the message elsewhere, and send it later")
+    }
+    let due = max(now.addingClamped(delay), Int64(exactly: moment) ?? 0)
+    return due > now ? due : nil
+  }
+
+  /// Thirty days.
+  private static let longestDelay: Int64 = 30 * 86_400 * 1_000_000_000
+
+  /// Throws if the message is to be delayed.
+  func checkUndelayed() throws(WormholeError) {
+    guard due != nil else { return }
+    throw WormholeError(
+      .refused, operation, peer.name, because: "a message with a file cannot be delayed",
+      hint: "send the file without a delay, or a message that names the file")
   }
 
   var operation: String { "send message to" }
@@ -206,9 +254,10 @@ struct Sending {
 
   private var header: MessageFile.Header {
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
+    let begin = due.map { Date(sinceEpoch: $0) } ?? now
     return MessageFile.Header(
       kind: kind, sent: now, to: peer.name,
-      expires: options.timeToLive.map { now + TimeInterval($0 / .seconds(1)) },
+      expires: options.timeToLive.map { begin + TimeInterval($0 / .seconds(1)) },
       orderingKey: options.orderingKey, headers: headers)
   }
 
@@ -235,10 +284,17 @@ struct Sending {
     }
     let wantsReceipt = options.wantsOutcome ?? (peer.outbox != nil)
     // The stamp is taken after all steps that may wait, to be as recent as possible.
-    let name = MessageName(
-      isUrgent: options.isUrgent, try MessageStamp(home.container), wantsReceipt: wantsReceipt,
-      count: count, id: id ?? container.options.environment.randomName(), key: key,
-      from: peer.senderMark)
+    let stamp = try MessageStamp(home.container)
+    let id = self.id ?? container.options.environment.randomName()
+    func name(_ stamp: MessageStamp) -> MessageName {
+      MessageName(
+        isUrgent: options.isUrgent, stamp, wantsReceipt: wantsReceipt, count: count, id: id,
+        key: key, from: peer.senderMark)
+    }
+    let sentName =
+      due.map { SentName(DelayedName($0, epoch: stamp.epoch, name), since: stamp) }
+      ?? SentName(name(stamp))
+    let name = sentName.name
     guard name.text.utf8.count <= MessageName.longest else {
       throw WormholeError(
         .invalidName, operation, peer.name,
@@ -248,7 +304,8 @@ struct Sending {
     }
     let outbox = wantsReceipt ? peer.outbox : nil
     let sent = Sent(
-      name, to: home, container, outbox, .init(kind: kind, file: file, headers: options.headers))
+      sentName, to: home, container, outbox, .init(kind: kind, file: file, headers: options.headers)
+    )
     try outbox?.expect(sent)
     let isPlaced: Bool
     do throws(Errno) {
@@ -268,7 +325,7 @@ struct Sending {
         again.home = try container.receivers.home(of: peer, in: container.storage)
         return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
       }
-      throw WormholeError(error, operation, home, .inbox)
+      throw WormholeError(error, operation, home, part)
     }
     guard isPlaced else {
       throw WormholeError(
@@ -277,16 +334,19 @@ struct Sending {
         hint: "wait for the outcome of the first message, or cancel the first message")
     }
     if let life = options.timeToLive, let outbox {
-      let now = container.options.environment.sinceEpoch()
-      outbox.expire(sent, at: home, due: now.addingClamped(life.inNanosecondsClamped))
+      let begin = due ?? container.options.environment.sinceEpoch()
+      outbox.expire(sent, at: home, due: begin.addingClamped(life.inNanosecondsClamped))
     }
     return sent
   }
 
+  /// Where the message waits.
+  private var part: MemberDirectory.Part { due == nil ? .inbox : .later }
+
   private func makeDurable(_ home: MemberDirectory) throws(WormholeError) {
     guard options.durability == .power else { return }
     do throws(Errno) {
-      try home.makeDurable(.inbox)
+      try home.makeDurable(part)
     } catch {
       throw WormholeError(
         .notDurable, operation, peer.name,
@@ -298,12 +358,12 @@ struct Sending {
   /// Returns false if the caller has chosen the id, and another message has the same id.
   private func place(_ bytes: [UInt8], as name: MessageName) throws(Errno) -> Bool {
     guard id != nil, !options.isIdentifierFresh else {
-      try home.place(bytes, as: name.text, in: .inbox, durability: options.durability)
+      try home.place(bytes, as: name.text, in: part, durability: options.durability)
       return true
     }
     let unique = name.unique
     return try home.place(
-      bytes, as: name.text, in: .inbox, durability: options.durability, unique: unique
+      bytes, as: name.text, in: part, durability: options.durability, unique: unique
     ) { () throws(Errno) in
       try home.isOver(unique)
     }

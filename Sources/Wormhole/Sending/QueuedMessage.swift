@@ -13,6 +13,8 @@ public struct QueuedMessage: Hashable, Sendable {
   public let kind: String?
   /// When the message was sent, by the sender's clock; nil if the file is unreadable.
   public let sentAt: Date?
+  /// Until when the message is delayed; nil for a message that is not delayed, or no longer.
+  public internal(set) var notBefore: Date?
   /// The sender's ordering key; nil for none, or if the file is unreadable.
   public let orderingKey: String?
   /// The headers that the sender gave; none if the file is unreadable.
@@ -34,6 +36,9 @@ public struct QueuedMessage: Hashable, Sendable {
 }
 
 extension QueuedMessage {
+  /// The place among all messages: the claimed ones come first, and the delayed ones last.
+  fileprivate var rank: Int { state == .delayed ? 2 : attempt > 0 ? 0 : 1 }
+
   /// The same message, whose receiver has ended.
   fileprivate var interrupted: QueuedMessage {
     var message = self
@@ -53,6 +58,7 @@ extension Peer {
   public var queue: [QueuedMessage] {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
+      DueMessages.deliver(to: home, container)
       // Nil for an expired message.
       var found: [MessageName: QueuedMessage?] = [:]
       var holders: [MessageName: MemberDirectory] = [:]
@@ -78,9 +84,13 @@ extension Peer {
         isPresent[holder.path] = isHeld
         if !isHeld { found[name] = found[name]??.interrupted }
       }
-      return found.compactMapValues { $0 }.sorted { one, other in
-        let (isOneInHand, isOtherInHand) = (one.value.attempt > 0, other.value.attempt > 0)
-        return isOneInHand == isOtherInHand ? one.key < other.key : isOneInHand
+      // A message may have become due after it was found.
+      let others = Set(found.compactMap { $1?.state == .delayed ? nil : $0.unique })
+      return found.compactMapValues { $0 }.filter { name, message in
+        message.state != .delayed || !others.contains(name.unique)
+      }.sorted { one, other in
+        let (rank, otherRank) = (one.value.rank, other.value.rank)
+        return rank == otherRank ? one.key < other.key : rank < otherRank
       }.map(\.value)
     }
   }
@@ -116,13 +126,19 @@ extension Peer {
         let message = QueuedMessageReader(holder, container.options.limits)
           .message(claimed.name, claimed.text, .claimed, claimed.attempt)
         if let message { found[claimed.name] = message }
+      case .delayed(let delayed):
+        var message = glance.message(delayed.name, delayed.text, .later, 0)
+        message?.notBefore = Date(sinceEpoch: delayed.due)
+        if let message { found[delayed.name] = message }
       case .waiting(let name):
         switch glance.waiting(name, at: now) {
         case nil: break
         case .message(let message)?: found[name] = message
         case .expired?:
           // A message claimed just before is looked up again, as a claimed one.
-          if mayEnd, (try? Expiry.end(name, at: home, senders, container)) == false { continue }
+          if mayEnd, (try? Expiry.end(SentName(name), at: home, senders, container)) == false {
+            continue
+          }
           found.updateValue(nil, forKey: name)
         }
       }
@@ -140,17 +156,27 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return .tooLate }
     var isDone = false
     let senders = SenderHomes(container.storage)
+    for delayed in try files(id, in: .later, of: home).compactMap({ DelayedName($0.text) }) {
+      let taken = try MessageCancellation.end(
+        delayed, at: home, .cancelled, senderHome(of: delayed.name, senders, home), container)
+      isDone = isDone || taken
+    }
     for file in try files(id, in: .inbox, of: home) {
-      let sender: MemberDirectory?
-      do throws(Errno) {
-        sender = try senders.home(of: file)
-      } catch {
-        throw WormholeError(error, "cancel message", id, at: home)
-      }
-      let taken = try MessageCancellation.end(file, at: home, .cancelled, sender, container)
+      let taken = try MessageCancellation.end(
+        file, at: home, .cancelled, senderHome(of: file, senders, home), container)
       isDone = isDone || taken
     }
     return Cancellation(isDone)
+  }
+
+  private func senderHome(
+    of name: MessageName, _ senders: SenderHomes, _ home: MemberDirectory
+  ) throws(WormholeError) -> MemberDirectory? {
+    do throws(Errno) {
+      return try senders.home(of: name)
+    } catch {
+      throw WormholeError(error, "cancel message", name.id, at: home)
+    }
   }
 
   /// Returns the files of a part with an id, in order.
@@ -179,8 +205,8 @@ struct QueuedMessageReader {
 
   /// Returns when a waiting message expires, in nanoseconds since 1970; nil if never, or if
   /// unknown.
-  func expiry(of name: MessageName) -> Int64? {
-    guard let expires = try? header(name.text, .inbox)?.expiry(of: name) else { return nil }
+  func expiry(of name: MessageName, in part: MemberDirectory.Part = .inbox) -> Int64? {
+    guard let expires = try? header(name.text, part)?.expiry(of: name) else { return nil }
     // A made-up message may contain any number, or none.
     return Int64(exactly: (expires.timeIntervalSince1970 * 1e9).rounded(.up))
   }
@@ -223,7 +249,7 @@ struct QueuedMessageReader {
       orderingKey: header?.orderingKey, headers: header?.headers?.fields ?? [:], count: name.count,
       size: status.size,
       isUrgent: name.isUrgent, attempt: attempt,
-      damage: damage, state: part == .inbox ? .waiting : .claimed)
+      damage: damage, state: part == .later ? .delayed : part == .inbox ? .waiting : .claimed)
   }
 
   /// Returns the header of a file; nil if the file is gone.

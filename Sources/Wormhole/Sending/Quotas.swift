@@ -136,12 +136,14 @@ final class Quotas: Service {
   private func free(in home: MemberDirectory) throws(WormholeError) -> Free {
     var free = Free(files: options.maximumQueuedMessages, bytes: options.maximumQueueBytes)
     do throws(Errno) {
-      try home.list(.inbox) { name in
-        guard MessageName(name) != nil else { return }
-        free.files -= 1
-        let size = (try? home.part(.inbox).descriptor.status(of: name))?.size ?? 0
-        // A file may claim to be larger than any disk.
-        free.bytes -= min(size, free.bytes)
+      for part in [MemberDirectory.Part.later, .inbox] {
+        try home.list(part) { name in
+          guard MessageName(name) != nil else { return }
+          free.files -= 1
+          let size = (try? home.part(part).descriptor.status(of: name))?.size ?? 0
+          // A file may claim to be larger than any disk.
+          free.bytes -= min(size, free.bytes)
+        }
       }
     } catch {
       // If removed in the middle, the inbox contains nothing; the next step makes it again.

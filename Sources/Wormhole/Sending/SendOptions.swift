@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import WormholeContainerStorage
 
 /// The options of a sent message.
@@ -12,6 +13,17 @@ public struct SendOptions: Sendable {
   /// may be handled later: after a failed or interrupted attempt. The time is wall-clock time,
   /// and continues while the machine is off; setting the clock moves the deadline.
   public var timeToLive: Duration?
+
+  /// How long the message is delayed; nil for not at all.
+  ///
+  /// Until then no receiver sees the message, and nothing else waits for it. It then joins the
+  /// queue behind the messages that wait, and its ``timeToLive`` begins. The time is wall-clock
+  /// time, and continues while the machine is off; setting the clock moves it. A message is delayed
+  /// by at most 30 days. A message with a file cannot be delayed.
+  public var delay: Duration?
+
+  /// Until when the message is delayed, as by ``delay``; of both, the later moment counts.
+  public var notBefore: Date?
 
   /// Whether the message goes before all messages that are not urgent.
   public var isUrgent: Bool
@@ -67,12 +79,15 @@ public struct SendOptions: Sendable {
 
   /// Makes options; the defaults suit most messages.
   public init(
-    durability: Durability = .power, timeToLive: Duration? = nil, isUrgent: Bool = false,
+    durability: Durability = .power, timeToLive: Duration? = nil, delay: Duration? = nil,
+    notBefore: Date? = nil, isUrgent: Bool = false,
     id: String? = nil, kind: String? = nil, orderingKey: String? = nil,
     headers: [String: String] = [:], wantsOutcome: Bool? = nil, whenFull: WhenFull = .fail
   ) {
     self.durability = durability
     self.timeToLive = timeToLive
+    self.delay = delay
+    self.notBefore = notBefore
     self.isUrgent = isUrgent
     self.id = id
     self.kind = kind

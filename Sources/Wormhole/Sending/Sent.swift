@@ -1,3 +1,4 @@
+public import FoundationEssentials
 public import WormholeContainerStorage
 internal import WormholePropertyLists
 package import WormholeSyscalls
@@ -6,7 +7,9 @@ package import WormholeSyscalls
 ///
 /// The object need not be retained: the message arrives all the same.
 public final class Sent: Sendable {
-  let name: MessageName
+  let identity: SentName
+  /// The name of the file, except for a delayed message, which has another one later.
+  var name: MessageName { identity.name }
   /// The member to which the message was sent.
   public let to: String
   private let time: MailTime
@@ -41,11 +44,11 @@ public final class Sent: Sendable {
   }
 
   init(
-    _ name: MessageName, to receiver: MemberDirectory, _ container: SharedContainer,
+    _ identity: SentName, to receiver: MemberDirectory, _ container: SharedContainer,
     _ outbox: Outbox?,
     _ note: Note? = nil
   ) {
-    self.name = name
+    self.identity = identity
     self.note = note
     limits = container.options.limits
     to = receiver.name
@@ -55,7 +58,7 @@ public final class Sent: Sendable {
   }
 
   init(_ name: MessageName, made to: String, _ content: SentContent?) {
-    self.name = name
+    identity = SentName(name)
     note = content == nil ? Note(kind: "", file: nil) : nil
     limits = PropertyListLimits()
     progress.withLock { $0.content = content }
@@ -63,7 +66,7 @@ public final class Sent: Sendable {
     (time, receiver, outbox) = (MailTime(), nil, nil)
   }
 
-  deinit { outbox?.forget(name, ObjectIdentifier(self)) }
+  deinit { outbox?.forget(identity, ObjectIdentifier(self)) }
 
   package var isMade: Bool { receiver == nil }
 
@@ -73,9 +76,16 @@ public final class Sent: Sendable {
   /// How many messages the batch contains.
   public var count: Int { name.count }
 
+  /// Until when the message is delayed; nil for a message that was sent without a delay.
+  ///
+  /// The time stays after the end of the delay.
+  public var notBefore: Date? { identity.delayed.map { Date(sinceEpoch: $0.due) } }
+
   /// The state of a sent message.
   @nonexhaustive
   public enum State: String, Hashable, Sendable {
+    /// Not to be received before a moment: see ``SendOptions/delay``.
+    case delayed
     /// In the receiver's inbox.
     case waiting
     /// Claimed by the receiver.
@@ -92,8 +102,9 @@ public final class Sent: Sendable {
     get throws(WormholeError) {
       guard let receiver else { return status == nil ? .waiting : .ended }
       do throws(Errno) {
-        return switch try receiver.place(of: name) {
-        case .waiting: hasExpired(in: receiver) ? .ended : .waiting
+        return switch try receiver.place(of: identity) {
+        case .delayed: .delayed
+        case .waiting(let name): hasExpired(name, in: receiver) ? .ended : .waiting
         case .inHand(_, let holder): try holder.isPresent() ? .claimed : .interrupted
         case nil: .ended
         }
@@ -103,7 +114,7 @@ public final class Sent: Sendable {
     }
   }
 
-  private func hasExpired(in inbox: MemberDirectory) -> Bool {
+  private func hasExpired(_ name: MessageName, in inbox: MemberDirectory) -> Bool {
     guard let expires = QueuedMessageReader(inbox, limits).expiry(of: name) else { return false }
     return expires < inbox.container.options.environment.sinceEpoch()
   }
@@ -170,24 +181,34 @@ public final class Sent: Sendable {
     for _ in 0..<3 {
       let place: MemberDirectory.MessagePlace?
       do throws(Errno) {
-        place = try receiver.place(of: name)
+        place = try receiver.place(of: identity)
       } catch {
         throw WormholeError(error, "find message", id, at: receiver)
       }
       guard let place else { break }
       let found =
         switch place {
-        case .waiting: try read(name.text, in: .inbox, of: receiver)
+        case .delayed(let delayed): try read(delayed.text, in: .later, of: receiver)
+        case .waiting(let name): try read(name.text, in: .inbox, of: receiver)
         case .inHand(let claimed, let home): try read(claimed.text, in: .claimed, of: home)
         }
       if let found { return found }
     }
     guard let outbox else { return nil }
-    for end in MessageEnd.allCases {
-      let receipt = ReceiptName(name, end).text
-      if let content = try read(receipt, in: .receipts, of: outbox.home) { return content }
+    for receipt in try receipts(in: outbox.home) {
+      if let content = try read(receipt.text, in: .receipts, of: outbox.home) { return content }
     }
     return nil
+  }
+
+  /// The possible receipts of the message.
+  private func receipts(in home: MemberDirectory) throws(WormholeError) -> [ReceiptName] {
+    guard identity.since != nil else { return MessageEnd.allCases.map { ReceiptName(name, $0) } }
+    do throws(Errno) {
+      return try Receipts.list(home).filter { identity.matches($0.name) }
+    } catch {
+      throw WormholeError(error, "read message", id, at: home)
+    }
   }
 
   private func read(
@@ -208,7 +229,8 @@ public final class Sent: Sendable {
   public func cancel() throws(WormholeError) -> Cancellation {
     guard let receiver else { return Cancellation(end(.cancelled)) }
     return Cancellation(
-      try MessageCancellation.end(name, at: receiver, .cancelled, outbox?.home, outbox?.container))
+      try MessageCancellation.end(
+        identity, at: receiver, .cancelled, outbox?.home, outbox?.container))
   }
 
   // MARK: Outcome
@@ -231,7 +253,7 @@ public final class Sent: Sendable {
       defer { state.isHeard = true }
       return !state.isHeard
     }
-    if isFirst { outbox?.heard(name, end) }
+    if isFirst { outbox?.heard(identity, end) }
   }
 
   /// Waits until the message is settled, and returns how the message ended.
@@ -366,51 +388,5 @@ public final class Sent: Sendable {
     guard let waiting else { return false }
     for continuation in waiting { continuation.resume(returning: end) }
     return true
-  }
-}
-
-/// Settles a waiting message from outside its receiver.
-enum MessageCancellation {
-  /// Moves a message out of the inbox; returns false if the message is gone.
-  ///
-  /// One rename decides: a concurrent claim wins, or this call does. The message must not be taken
-  /// out, checked and put back: a process that died in between would lose the message.
-  ///
-  /// - Parameters:
-  ///   - sender: the sender's directory, for the receipt, if the sender wants a receipt.
-  ///   - container: the caller's instance; nil if no process is to be notified.
-  static func end(
-    _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd,
-    _ sender: MemberDirectory?, _ container: SharedContainer?
-  ) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      if Mutants.has(.cancelByPuttingBack) {
-        try putBack(name, receiver)
-      }
-      let receipt = ReceiptName(name, end).text
-      let isOurs = try receiver.ending(name, name.text, in: .inbox) { () throws(Errno) in
-        if name.wantsReceipt, let sender {
-          try receiver.move(name.text, from: .inbox, to: sender, .receipts, as: receipt)
-        } else {
-          try receiver.remove(name.text, from: .inbox)
-        }
-      }
-      // The process that settles a message also removes its file; most messages have none.
-      if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
-      if isOurs, name.wantsReceipt, let sender, let container {
-        let size = (try? sender.status(of: receipt, in: .receipts))?.size
-        Receipts.bound(sender, after: size ?? 0, container)
-      }
-      return isOurs
-    } catch {
-      throw WormholeError(error, "cancel message", name.id, at: receiver)
-    }
-  }
-
-  /// Moves a message out and back, as no caller may; for tests.
-  private static func putBack(_ name: MessageName, _ receiver: MemberDirectory) throws(Errno) {
-    guard try receiver.move(name.text, from: .inbox, .live, as: name.text) else { return }
-    Processes.yield()
-    _ = try receiver.move(name.text, from: .live, .inbox, as: name.text)
   }
 }

@@ -55,6 +55,7 @@ private struct MailInspection {
 
   mutating func run() {
     look(at: .inbox) { try $0.inspectInbox() }
+    look(at: .later) { try $0.inspectLater() }
     look(at: .claimed) { try $0.inspectClaimed() }
     look(at: .dead) { try $0.inspectDead() }
     look(at: .files) { inspection in
@@ -111,6 +112,16 @@ private struct MailInspection {
       note(
         .inbox, words, "removed when '\(home.name)' receives, or when its queue is full")
     }
+  }
+
+  private mutating func inspectLater() throws(Errno) {
+    let names = try sort(.later) { DelayedName($0) }
+    var count = 0
+    read(names.map { ($0.text, $0.name) }, in: .later) { name, _ in count += name.count }
+    guard count > 0 else { return }
+    note(
+      .later, count == 1 ? "1 message is delayed" : "\(count) messages are delayed",
+      "list the messages with 'wormhole queue \(home.name.shellWord)'")
   }
 
   private mutating func inspectClaimed() throws(Errno) {

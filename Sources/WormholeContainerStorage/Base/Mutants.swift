@@ -93,6 +93,10 @@ package enum Mutants: String, CaseIterable, Sendable {
   case trustClaim
   case returnKeysToInbox
   case forgetReturned
+  case ignoreDue
+  case anyDelay
+  case keepSentStamp
+  case cancelWaitingOnly
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

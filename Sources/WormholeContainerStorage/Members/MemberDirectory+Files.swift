@@ -161,8 +161,10 @@ extension MemberDirectory {
   ///
   /// If the part is removed or moved away, the watch continues with the next directory of its name.
   /// Starting a watch makes a missing part, but not a part that goes missing later.
+  ///
+  /// - Parameter makes: false to wait for a part that another process makes.
   package func watch(
-    _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false,
+    _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false, makes: Bool = true,
     _ handler: @escaping @Sendable (Watcher.Signal) -> Void
   ) throws(Errno) -> NamedWatch {
     let title = "\(path)/\(part.rawValue)"
@@ -178,7 +180,7 @@ extension MemberDirectory {
       if signal == .replaced || signal == .gone { self.renew(part) }
       handler(signal)
     }
-    _ = try self.part(part)
+    if makes { _ = try self.part(part) }
     return watch
   }
 }

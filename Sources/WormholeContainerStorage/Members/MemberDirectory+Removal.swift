@@ -44,7 +44,7 @@ extension MemberDirectory {
   /// Parts that only the member fills, or parts without use after its removal.
   private static let own: [Part] = [.receipts, .context, .live]
   /// Parts that must be empty: their messages and files are not settled yet.
-  private static let owed: [Part] = [.files, .inbox, .claimed, .dead, .workers]
+  private static let owed: [Part] = [.files, .later, .inbox, .claimed, .dead, .workers]
 
   private static let files = [
     presenceName, profileName, progressName, startName, roomName,

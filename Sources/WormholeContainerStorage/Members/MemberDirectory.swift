@@ -11,6 +11,8 @@ package final class MemberDirectory: Sendable {
   package enum Part: String, CaseIterable, Sendable {
     /// Messages that wait.
     case inbox
+    /// Messages that are delayed; made when the first one is sent.
+    case later
     /// Messages claimed by a receiver.
     case claimed
     /// Dead-lettered messages, with the reasons.
@@ -29,7 +31,7 @@ package final class MemberDirectory: Sendable {
     /// The parts of the directories in a folder.
     package static func parts(in folder: Container.Folder) -> [Part] {
       folder == .queues
-        ? [.inbox, .claimed, .dead, .files, .workers] : allCases.filter { $0 != .workers }
+        ? [.inbox, .later, .claimed, .dead, .files, .workers] : allCases.filter { $0 != .workers }
     }
 
     // Used at each step of a message, so without searching the names.
@@ -43,6 +45,7 @@ package final class MemberDirectory: Sendable {
       case .live: 5
       case .files: 6
       case .workers: 7
+      case .later: 8
       }
     }
   }
@@ -265,7 +268,7 @@ extension Container {
     var tries = 0
     while true {
       do throws(Errno) {
-        let parts = MemberDirectory.Part.parts(in: folder)
+        let parts = MemberDirectory.Part.parts(in: folder).filter { $0 != .later }
         try MemberDirectory.make(escaped, in: self.folder(folder), parts, self)
         return try openMember(name, escaped, folder)
       } catch {

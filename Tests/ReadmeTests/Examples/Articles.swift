@@ -147,6 +147,7 @@ enum MessagesArticle {
 
   static func send(_ order: Order, to printer: Peer, trace: String) async throws {
     try await printer.send(order, timeToLive: .seconds(60), headers: ["trace-id": trace])
+    try await printer.send(order, delay: .seconds(600))
   }
 
   static func receive(_ container: SharedContainer, _ kitchen: Kitchen) async throws {

@@ -1,0 +1,157 @@
+internal import Synchronization
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Moves delayed messages into the inbox when they are due.
+///
+/// Every process that receives or works does this, so no process is needed for it. Two that move
+/// the same message rename the same name: one of them succeeds. However many messages are delayed,
+/// a receiver reads their names once in a thousand due ones, and nothing for each message it
+/// receives.
+final class DueMessages: Sendable {
+  private let home: MemberDirectory
+  private let container: SharedContainer
+  private let epoch: Int
+  private let worker: Worker
+  private let watch = Monitor<NamedWatch?>(nil)
+  private let state = Monitor(State())
+
+  private struct State {
+    /// The messages that are due first.
+    var known = SortedQueue<DelayedName>()
+    /// All messages due before this moment are known, in nanoseconds since 1970.
+    var limit = Int64.min
+
+    mutating func add(_ delayed: DelayedName) {
+      // A message that is due later is listed in time.
+      guard delayed.due < limit, known.count < 2 * DueMessages.window else {
+        limit = min(limit, delayed.due)
+        return
+      }
+      known.insert(delayed) { $0.due < $1.due }
+    }
+
+    /// Takes the messages that are due; nil if the names must be listed first.
+    mutating func take(by now: Int64) -> [DelayedName]? {
+      guard limit > now else { return nil }
+      var due: [DelayedName] = []
+      while let first = known.first, first.due <= now { due.append(known.removeFirst()) }
+      return due
+    }
+
+    var next: Int64? {
+      let next = min(known.first?.due ?? .max, limit)
+      return next == .max ? nil : next
+    }
+  }
+
+  /// How many names are known at a time.
+  private static let window = 1024
+  /// A change of the wall clock is noticed within this time, in nanoseconds.
+  private static let longestPause: Int64 = 10_000_000_000
+
+  init(_ home: MemberDirectory, _ container: SharedContainer, epoch: Int) {
+    self.home = home
+    self.epoch = epoch
+    self.container = container
+    worker = Worker(on: container.background, staysOnQueue: true, container.options.time)
+  }
+
+  func begin() throws(Errno) {
+    try watch.withLock { watch throws(Errno) in
+      guard watch == nil, !Mutants.has(.ignoreDue) else { return }
+      worker.begin { [weak self] in self?.move() }
+      watch = try home.watch(.later, makes: false) { [weak self] signal in
+        guard let self else { return }
+        if case .changed(let names) = signal {
+          state.withLock { state in
+            for name in names { if let one = DelayedName(name) { state.add(one) } }
+          }
+        } else {
+          state.withLock { $0.limit = .min }
+        }
+        worker.trigger()
+      }
+      worker.trigger()
+    }
+  }
+
+  func stop() {
+    worker.end()
+    watch.withLock { $0.take() }?.stop()
+  }
+
+  private var now: Int64 { container.options.environment.sinceEpoch() }
+
+  private func move() {
+    do throws(Errno) {
+      while true {
+        let now = now
+        guard let due = state.withLock({ $0.take(by: now) }) else {
+          try list()
+          continue
+        }
+        if due.isEmpty { break }
+        try Self.move(due, in: home, epoch)
+      }
+    } catch {
+      container.log(
+        .error, "cannot deliver the delayed messages of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+      state.withLock { $0.limit = .min }
+      return worker.retry()
+    }
+    guard let next = state.withLock({ $0.next }) else { return }
+    // A test's clock is set by the test alone.
+    let longest = container.options.clock == nil ? Self.longestPause : .max
+    let pause = min(max(1_000_000, next - now), longest)
+    worker.trigger(at: container.options.time.now + .nanoseconds(pause))
+  }
+
+  private func list() throws(Errno) {
+    // A message that comes during the listing is told of.
+    state.withLock { $0 = State(limit: .max) }
+    var found = try Self.names(in: home)
+    let isCut = found.count > Self.window
+    if isCut { found.removeLast(found.count - Self.window) }
+    state.withLock { [found] state in
+      let told = state.known
+      let limit = min(state.limit, isCut ? found.last!.due : .max)
+      state = State(known: SortedQueue(found), limit: limit)
+      var rest = told
+      while !rest.isEmpty { state.add(rest.removeFirst()) }
+    }
+  }
+
+  private static func names(in home: MemberDirectory) throws(Errno) -> [DelayedName] {
+    var found: [DelayedName] = []
+    try home.list(.later) { if let name = DelayedName($0) { found.append(name) } }
+    return found.sorted { $0.due < $1.due }
+  }
+
+  /// Moves messages into the inbox, in order.
+  private static func move(
+    _ due: [DelayedName], in home: MemberDirectory, _ epoch: Int
+  ) throws(Errno) {
+    for delayed in due {
+      let stamp = MessageStamp(
+        epoch: epoch, nanoseconds: home.container.options.environment.sinceBoot())
+      _ = try home.move(delayed.text, from: .later, .inbox, as: delayed.arrived(at: stamp).text)
+    }
+  }
+
+  /// Moves the due messages into the inbox, for a process that lists them.
+  static func deliver(to home: MemberDirectory, _ container: SharedContainer) {
+    guard !container.storage.options.isForReading, let epoch = try? container.storage.epoch() else {
+      return
+    }
+    do throws(Errno) {
+      let now = container.options.environment.sinceEpoch()
+      try move(names(in: home).filter { $0.due <= now }, in: home, epoch)
+    } catch {
+      container.log(
+        .notice, "cannot deliver the delayed messages of '\(home.name)': \(error)",
+        about: LogSubject(member: home.name), because: error)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Settles a waiting message from outside its receiver.
+enum MessageCancellation {
+  /// Settles a sent message; returns false if the message is claimed or gone.
+  static func end(
+    _ sent: SentName, at receiver: MemberDirectory, _ end: MessageEnd,
+    _ sender: MemberDirectory?, _ container: SharedContainer?
+  ) throws(WormholeError) -> Bool {
+    guard sent.since != nil else {
+      return try self.end(sent.name, at: receiver, end, sender, container)
+    }
+    // The message may become due, or be put back, after each search.
+    for _ in 0..<3 {
+      let place: MemberDirectory.MessagePlace?
+      do throws(Errno) {
+        place = try receiver.place(of: sent)
+      } catch {
+        throw WormholeError(error, "cancel message", sent.name.id, at: receiver)
+      }
+      switch place {
+      case .delayed(let delayed):
+        if Mutants.has(.cancelWaitingOnly) { return false }
+        if try self.end(delayed, at: receiver, end, sender, container) { return true }
+      case .waiting(let name):
+        if try self.end(name, at: receiver, end, sender, container) { return true }
+      case .inHand, nil: return false
+      }
+    }
+    return false
+  }
+
+  /// Settles a delayed message; returns false if it is no longer delayed.
+  static func end(
+    _ delayed: DelayedName, at receiver: MemberDirectory, _ end: MessageEnd,
+    _ sender: MemberDirectory?, _ container: SharedContainer?
+  ) throws(WormholeError) -> Bool {
+    let name = delayed.arrived(at: try MessageStamp(receiver.container))
+    return try self.end(name, delayed.text, in: .later, at: receiver, end, sender, container)
+  }
+
+  /// Moves a message out of the inbox; returns false if the message is gone.
+  ///
+  /// One rename decides: a concurrent claim wins, or this call does. The message must not be taken
+  /// out, checked and put back: a process that died in between would lose the message.
+  ///
+  /// - Parameters:
+  ///   - sender: the sender's directory, for the receipt, if the sender wants a receipt.
+  ///   - container: the caller's instance; nil if no process is to be notified.
+  static func end(
+    _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd,
+    _ sender: MemberDirectory?, _ container: SharedContainer?
+  ) throws(WormholeError) -> Bool {
+    try self.end(name, name.text, in: .inbox, at: receiver, end, sender, container)
+  }
+
+  private static func end(
+    _ name: MessageName, _ file: String, in part: MemberDirectory.Part,
+    at receiver: MemberDirectory, _ end: MessageEnd, _ sender: MemberDirectory?,
+    _ container: SharedContainer?
+  ) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      if Mutants.has(.cancelByPuttingBack) {
+        try putBack(name, receiver)
+      }
+      let receipt = ReceiptName(name, end).text
+      let isOurs = try receiver.ending(name, file, in: part) { () throws(Errno) in
+        if name.wantsReceipt, let sender {
+          try receiver.move(file, from: part, to: sender, .receipts, as: receipt)
+        } else {
+          try receiver.remove(file, from: part)
+        }
+      }
+      // The process that settles a message also removes its file; most messages have none.
+      if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
+      if isOurs, name.wantsReceipt, let sender, let container {
+        let size = (try? sender.status(of: receipt, in: .receipts))?.size
+        Receipts.bound(sender, after: size ?? 0, container)
+      }
+      return isOurs
+    } catch {
+      throw WormholeError(error, "cancel message", name.id, at: receiver)
+    }
+  }
+
+  /// Moves a message out and back, as no caller may; for tests.
+  private static func putBack(_ name: MessageName, _ receiver: MemberDirectory) throws(Errno) {
+    guard try receiver.move(name.text, from: .inbox, .live, as: name.text) else { return }
+    Processes.yield()
+    _ = try receiver.move(name.text, from: .live, .inbox, as: name.text)
+  }
+}
