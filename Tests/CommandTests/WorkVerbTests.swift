@@ -56,6 +56,19 @@ import WormholeSyscalls
     #expect(toMember.errors.contains("--ordering-key requires --queue"))
   }
 
+  @Test func aDelayedMessageWaitsAside() throws {
+    #expect(
+      try done("wormhole send --queue jobs --delay 1 late; wormhole send --queue jobs now") == "")
+    let listed = try done("wormhole queue jobs | cut -f2").split(separator: "\n")
+    #expect(listed.first == "waiting" && listed.last?.hasPrefix("delayed until 20") == true)
+    #expect(try done("wormhole queue jobs --json | grep -c '\"notBefore\":\"20'") == "1\n")
+    #expect(try done("wormhole work jobs --exec cat --count 2 --timeout 60") == "now\nlate\n")
+    let immediate = try stage.run("wormhole send --to watch --immediate --delay 1 x")
+    #expect(immediate.status == .exited(64))
+    let tooLong = try stage.run("wormhole send --to watch --delay 3000000 x")
+    #expect(tooLong.status != .exited(0) && tooLong.errors.contains("at most 30 days"))
+  }
+
   @Test func aMessageThatFailsGoesToTheDeadLettersOfTheQueue() throws {
     #expect(try done("wormhole send --queue jobs --id a one; wormhole send --to jobs two") == "")
     let failing = try worker("--exec 'exit 3' --attempts 1")

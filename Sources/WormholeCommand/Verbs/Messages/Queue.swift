@@ -134,7 +134,9 @@ extension Output {
     guard isJSON else {
       let place =
         message.attempt == 0
-        ? message.state.rawValue : "\(message.state.rawValue) (\(message.attempt))"
+        ? [message.state.rawValue, message.notBefore.flatMap { DateText.format($0) }]
+          .compactMap { $0 }.joined(separator: " until ")
+        : "\(message.state.rawValue) (\(message.attempt))"
       return try write(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
@@ -152,6 +154,7 @@ extension Output {
         "urgent": .boolean(message.isUrgent), "state": .string(message.state.rawValue),
         "attempt": .integer(Int64(message.attempt)),
         "damage": message.damage.map { .string($0) },
+        "notBefore": message.notBefore.flatMap { DateText.format($0) }.map { .string($0) },
       ])
   }
 

@@ -8,7 +8,8 @@ extension Verb {
   static let send = Verb(
     "send", "send a message to a member or a queue", [Operand("VALUE", .optional)],
     [
-      .to, .toQueue, .from, .type, .raw, .kind, .header, .id, .orderingKey, .ttl, .urgent, .process,
+      .to, .toQueue, .from, .type, .raw, .kind, .header, .id, .orderingKey, .delay, .ttl, .urgent,
+      .process,
       .lines,
       .waitForEnd, .timeout, .context, .file, .meta, .move, .immediate, .wake,
     ],
@@ -27,6 +28,8 @@ extension Verb {
         + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
         + "--from, this command joins as NAME for the time of the wait, so no other process can "
         + "have joined as NAME.",
+      "With --delay, the message waits aside for S seconds, at most 30 days, and joins the queue "
+        + "then. 'queue' lists it, and can cancel it. Its time to live begins after the delay.",
       "With --lines, each line of standard input is a message. Lines that arrive during a send "
         + "are sent together next. While the queue of PEER is full, this command waits.",
       "With --context, sets a context for PEER instead of sending a message: only the latest "
@@ -48,6 +51,7 @@ extension Verb {
       Example("wormhole send --to watch --from till --type json '[1, 2]'", "with a sender's name"),
       Example("wormhole send --to watch --wait --timeout 10 go", "until the message was handled"),
       Example("wormhole send --to watch --lines <orders.txt", "each line as a message"),
+      Example("wormhole send --to watch --delay 600 'Doors close'", "in ten minutes"),
       Example("wormhole send --to watch --from till --context open", "a context"),
       Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
@@ -78,12 +82,12 @@ extension Invocation {
         "cannot send: --ordering-key requires --queue; messages to a member are in order anyway")
     }
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
-    try exclude(.file, [.lines, .context, .type, .raw, .immediate])
+    try exclude(.file, [.lines, .context, .type, .raw, .immediate, .delay])
     if let other = [Option.meta, .move].first(where: has), !has(.file) {
       throw Failure.usage("cannot send: --\(other.name) requires --file")
     }
-    try exclude(.context, [.header, .id, .ttl, .urgent, .process, .waitForEnd])
-    try exclude(.immediate, [.lines, .id, .ttl, .urgent, .process, .waitForEnd, .context])
+    try exclude(.context, [.header, .id, .delay, .ttl, .urgent, .process, .waitForEnd])
+    try exclude(.immediate, [.lines, .id, .delay, .ttl, .urgent, .process, .waitForEnd, .context])
     if has(.timeout), !has(.waitForEnd), !has(.immediate) {
       throw Failure.usage("cannot send: --timeout requires --wait or --immediate")
     }
@@ -101,6 +105,7 @@ extension Invocation {
     var options = SendOptions()
     options.id = value(.id)
     options.timeToLive = try seconds(.ttl)
+    options.delay = try seconds(.delay)
     options.isUrgent = has(.urgent)
     options.durability = has(.process) ? .process : .power
     options.kind = value(.kind)
@@ -278,6 +283,8 @@ extension Option {
   static let id = Option("id", .any("ID"), "ID of the message; refused if a pending message has it")
   static let orderingKey = Option(
     "ordering-key", .any("K"), "key of a queue's messages that are handled in order")
+  static let delay = Option(
+    "delay", .any("S"), "seconds before the message can be received")
   static let ttl = Option(
     "ttl", .any("S"), "time to live in seconds, after which the message expires")
   static let urgent = Option("urgent", nil, "deliver before all messages that are not urgent")
