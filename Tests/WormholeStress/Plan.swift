@@ -48,6 +48,9 @@ struct Plan: Sendable {
   /// The channel whose directory is removed and replaced.
   static let stray = "stray"
 
+  /// The queue on which all workers work.
+  static let queue = "jobs"
+
   /// The worker that is never killed: a long-lived process reveals resources that are never
   /// released.
   var spared: Int { Int(seed) % processes }

@@ -224,8 +224,29 @@ final class Run {
       }
       member.leave()
     }
+    try drainJobs(container)
     // The outcomes of messages are known once every member has received its messages.
     for worker in 0..<plan.processes { try hearEnds(plan.name(worker), worker, container) }
+  }
+
+  /// Handles the remaining messages of the shared queue.
+  private func drainJobs(_ container: SharedContainer) throws {
+    let queue = container.queue(Plan.queue, of: Payload.self)
+    let working = try Membership.work(container, Journal(plan.journal(0)))
+    let deadline = Instant.now + .seconds(30)
+    while try !queue.messages.isEmpty {
+      if Instant.now > deadline {
+        let count = try queue.messages.count
+        violations.append(Violation(.stuck, "\(count) messages of the queue do not come"))
+        break
+      }
+      pause(.milliseconds(5))
+    }
+    working.stop()
+    for letter in try queue.deadLetters {
+      violations.append(
+        Violation(.lost, "job '\(letter.id)' was given up: \(letter.reason ?? "-")"))
+    }
   }
 
   private func hearEnds(_ name: String, _ worker: Int, _ container: SharedContainer) throws {

@@ -26,6 +26,7 @@ struct Verdict: Sendable {
     var mail = MailHistory()
     mail.mayFail = plan.isSmall
     mail.lost = run.losses.last.map { (plan.name(plan.bereft), $0.upperBound) }
+    var jobs = JobHistory()
     var accesses = AccessHistory()
     for (worker, entries) in journals.enumerated() {
       let calls = MadeCall.calls(of: worker, in: entries)
@@ -37,6 +38,7 @@ struct Verdict: Sendable {
         idle = call.end == .max ? call.begin : call.end
         operations += 1
         mail.add(call)
+        jobs.add(call)
         look(at: call, run.pauses[worker])
         switch call.operation {
         case .put(let name, _, _), .clear(let name), .read(let name):
@@ -48,11 +50,13 @@ struct Verdict: Sendable {
     }
     for (worker, entries) in journals.enumerated() {
       mail.receive(entries, as: plan.name(worker))
+      jobs.handle(entries, as: plan.name(worker))
       violations += HoldingHistory(worker, entries).violations
     }
     mail.close()
-    violations += mail.violations
-    (messages, duplicates) = (mail.count, mail.duplicates)
+    jobs.close()
+    violations += mail.violations + jobs.violations
+    (messages, duplicates) = (mail.count + jobs.count, mail.duplicates)
     histories = channels.count + counters.count + accesses.files.count
     violations += accesses.violations(last: run.lastContents)
     (self.accesses, takeovers) = (accesses.count, accesses.takeovers)

@@ -8,6 +8,8 @@ extension Journal.Event {
     case .got(let token, let from, let isRedelivered):
       ["got", token, from, isRedelivered ? "again" : "first"]
     case .acknowledged(let token, let isSure): ["acknowledged", token, isSure ? "sure" : "unsure"]
+    case .tookJob(let token, let isRedelivered): ["job", token, isRedelivered ? "again" : "first"]
+    case .endedJob(let token, let isSure): ["done", token, isSure ? "sure" : "unsure"]
     case .asked(let token): ["asked", token]
     case .broken(let what): ["broken", what.plain]
     case .heard(let token, let from): ["heard", token, from]
@@ -36,6 +38,8 @@ extension Journal.Event {
       self = .end(result)
     case ("got", 3): self = .got(token: rest[0], from: rest[1], isRedelivered: rest[2] == "again")
     case ("acknowledged", 2): self = .acknowledged(token: rest[0], isSure: rest[1] == "sure")
+    case ("job", 2): self = .tookJob(token: rest[0], isRedelivered: rest[1] == "again")
+    case ("done", 2): self = .endedJob(token: rest[0], isSure: rest[1] == "sure")
     case ("asked", 1): self = .asked(token: rest[0])
     case ("broken", 1): self = .broken(rest[0])
     case ("heard", 2): self = .heard(token: rest[0], from: rest[1])
@@ -68,6 +72,7 @@ extension Journal.Operation {
     case .send(let to, let tokens): ["send", to] + tokens
     case .sendFile(let to, let token): ["file", to, token]
     case .cancel(let token): ["cancel", token]
+    case .job(let token, let key): ["job", token, key ?? "-"]
     case .ask(let of, let token): ["ask", of, token]
     case .tell(let to, let token): ["tell", to, token]
     case .stray(let isRead): ["stray", isRead ? "read" : "put"]
@@ -85,6 +90,7 @@ extension Journal.Operation {
     case ("add", 2): self = .add(channel: words[1])
     case ("send", 3...): self = .send(to: words[1], tokens: Array(words[2...]))
     case ("file", 3): self = .sendFile(to: words[1], token: words[2])
+    case ("job", 3): self = .job(token: words[1], key: words[2] == "-" ? nil : words[2])
     case ("cancel", 2): self = .cancel(token: words[1])
     case ("ask", 3): self = .ask(of: words[1], token: words[2])
     case ("tell", 3): self = .tell(to: words[1], token: words[2])

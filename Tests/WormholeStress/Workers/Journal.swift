@@ -19,6 +19,10 @@ final class Journal: Sendable {
     case got(token: String, from: String, isRedelivered: Bool)
     /// A message was acknowledged, or the acknowledgement has failed.
     case acknowledged(token: String, isSure: Bool)
+    /// A message of the shared queue has arrived.
+    case tookJob(token: String, isRedelivered: Bool)
+    /// A message of the shared queue was acknowledged, or the acknowledgement has failed.
+    case endedJob(token: String, isSure: Bool)
     /// A context from another member has arrived.
     case heard(token: String, from: String)
     /// A sender was notified of the outcome of a message.
@@ -46,6 +50,8 @@ final class Journal: Sendable {
     case send(to: String, tokens: [String])
     case sendFile(to: String, token: String)
     case cancel(token: String)
+    /// Sends a message to the queue that all workers share, with an ordering key or without.
+    case job(token: String, key: String?)
     case ask(of: String, token: String)
     /// Sets a context for another member.
     case tell(to: String, token: String)

@@ -29,6 +29,11 @@ struct Payload: Codable, Sendable {
     token.utf8.last.map { "07".utf8.contains($0) } ?? false
   }
 
+  /// Returns whether the first attempt to handle a message of the shared queue fails.
+  static func fails(_ token: String) -> Bool {
+    token.utf8.last.map { "35".utf8.contains($0) } ?? false
+  }
+
   /// Returns the data of a token: its length depends on the token, up to some kilobytes.
   static func filling(_ token: String) -> Data {
     var dice = Dice(seed: token.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })

@@ -29,6 +29,18 @@ extension Worker {
     }
   }
 
+  /// Sends a message to the shared queue: half of them have one of a few ordering keys.
+  func sendJob(_ container: SharedContainer) {
+    let token = token()
+    var options = SendOptions()
+    options.durability = dice.oneIn(8) ? .power : .process
+    options.orderingKey = dice.oneIn(2) ? "key \(dice.number(0..<4))" : nil
+    perform(.job(token: token, key: options.orderingKey)) { [options] in
+      try container.queue(Plan.queue, of: Payload.self).send(Payload(token), options)
+      return .done
+    }
+  }
+
   private func follow(_ token: String, _ options: inout SendOptions) {
     options.kind = Payload.kind(token)
     let isFollowed = Payload.isFollowed(token)
@@ -78,6 +90,9 @@ extension Worker {
   }
 }
 
+/// The first attempt of some messages.
+private struct Refusal: Error {}
+
 /// A worker as a member: it receives all messages, and replies to requests.
 final class Membership {
   let member: Member
@@ -87,6 +102,7 @@ final class Membership {
   private let responding: Any
   private let listening: Any
   private let following: Any
+  private let working: Subscription
 
   init(_ container: SharedContainer, _ name: String, _ journal: Journal) throws {
     member = try Self.join(container, name)
@@ -97,6 +113,26 @@ final class Membership {
     }
     listening = try member.watchContexts { Self.hear($0, journal) }
     following = try Self.follow(member, journal)
+    working = try Self.work(container, journal)
+  }
+
+  /// Works on the queue that all workers share.
+  static func work(_ container: SharedContainer, _ journal: Journal) throws -> Subscription {
+    // No process is suspended for so long: a late handler could note its message at any time.
+    let queue = container.queue(Plan.queue, of: Payload.self)
+    return try queue.work(concurrency: 2, handlingDeadline: .seconds(20)) { payload, message in
+      journal.note(.tookJob(token: payload.token, isRedelivered: message.isRedelivered))
+      if let damage = payload.damage { journal.note(.broken(damage)) }
+      // The others of the key must wait for the second attempt, which any worker may make.
+      if Payload.fails(payload.token), message.attempt == 1 { throw Refusal() }
+      do {
+        try message.acknowledge()
+        journal.note(.endedJob(token: payload.token, isSure: true))
+      } catch {
+        journal.note(.endedJob(token: payload.token, isSure: false))
+        throw error
+      }
+    }
   }
 
   /// Records the outcomes of the member's own messages.
@@ -141,7 +177,10 @@ final class Membership {
     }
   }
 
-  func leave() { member.leave() }
+  func leave() {
+    working.stop()
+    member.leave()
+  }
 
   /// The name is free as soon as its last holder is gone, which takes a moment.
   private static func join(_ container: SharedContainer, _ name: String) throws -> Member {
