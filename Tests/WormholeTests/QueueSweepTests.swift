@@ -21,8 +21,8 @@ struct QueueSweepTests {
     case takeOver
   }
 
-  /// One run in a container of its own: message 1 is free, 2 and 3 have one key, and 4 is delayed
-  /// until it is due at once.
+  /// One run in a container of its own: message 1 is free and has a file, 2 and 3 have one key, and
+  /// 4 is delayed until it is due at once.
   private struct Run {
     let meeting: Meeting
     let queue: Queue<Int>
@@ -33,7 +33,8 @@ struct QueueSweepTests {
       meeting = try Meeting()
       try meeting.folder.write("", to: "log")
       queue = meeting.container.queue("jobs")
-      try queue.send(1, .quick())
+      try meeting.folder.write("content", to: "file")
+      try queue.send(1, file: meeting.folder.path + "/file", .quick())
       for number in 2...3 { try queue.send(number, .quick { $0.orderingKey = "a" }) }
       try queue.send(4, .quick { $0.delay = .milliseconds(1) })
       guard operation == .takeOver else { return }
@@ -177,5 +178,6 @@ struct QueueSweepTests {
       return try run.meeting.names("queues/jobs/workers") == []
     }
     #expect(try run.meeting.names("queues/jobs/claimed") == [], "\(place)")
+    #expect(try run.meeting.names("queues/jobs/files") == ["room"], "\(place)")
   }
 }

@@ -67,6 +67,32 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     }
   }
 
+  /// Sends a message with a file.
+  ///
+  /// All rules of `send(file:metadata:mode:_:progress:)` of a ``Peer`` apply. The file stays until
+  /// the message is acknowledged: a worker takes a copy with
+  /// `move(to:replacing:progress:)` of ``Message/file``.
+  @discardableResult
+  public func send(
+    _ job: Job, file path: String, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: ((FileProgress) -> ProgressDecision)? = nil
+  ) throws(WormholeError) -> Sent {
+    try peer.send(file: path, metadata: job, mode: mode, options, progress: progress)
+  }
+
+  /// Sends a message with a file.
+  ///
+  /// The async overload; runs off the task's thread, including the progress closure.
+  @discardableResult
+  public func send(
+    _ job: Job, file path: String, mode: TransferMode = .copying,
+    _ options: SendOptions = SendOptions(),
+    progress: (@Sendable (FileProgress) -> ProgressDecision)? = nil
+  ) async throws(WormholeError) -> Sent {
+    try await peer.send(file: path, metadata: job, mode: mode, options, progress: progress)
+  }
+
   // MARK: Working
 
   /// Handles messages until the subscription is stopped.

@@ -4,7 +4,7 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// A message of a queue that this worker has claimed, from the claim to its outcome.
-final class QueueDelivery: MessageSource {
+final class QueueDelivery: MessageSource, SharedClaim {
   private let worker: QueueWorker
   private let contents: Contents
   /// The file's size in bytes.
@@ -12,6 +12,8 @@ final class QueueDelivery: MessageSource {
   private let name: MessageName
   let isFromEarlierEpoch: Bool
   private let claim: Monitor<Claim>
+  /// The copies of the file that the handler has made.
+  private let copies = Monitor<[HandedCopy]>([])
 
   private enum Claim {
     /// Ours, under a name that a renewal changes.
@@ -36,7 +38,37 @@ final class QueueDelivery: MessageSource {
   var header: MessageFile.Header { contents.document.header }
   var isUrgent: Bool { name.isUrgent }
   var isRedelivered: Bool { isFromEarlierEpoch || name.isRetried }
-  var file: ReceivedFile? { nil }
+  var file: ReceivedFile? { header.file.map { ReceivedFile(self, contents, $0) } }
+  var home: MemberDirectory { worker.queue }
+  var fileName: String { name.fileName }
+
+  /// Whether no other worker has the message.
+  var isHeld: Bool {
+    get throws(Errno) {
+      guard case .held(let claimed) = claim.withLock({ $0 }) else { return false }
+      return try worker.own.status(of: claimed.text, in: .claimed) != nil
+    }
+  }
+
+  /// Records a copy of the file.
+  func took(_ copy: HandedCopy) { copies.withLock { $0.append(copy) } }
+
+  /// Removes the copies of the file, because this handler has not handled the message.
+  private func dropCopies() {
+    let copies = copies.withLock { copies in
+      defer { copies = [] }
+      return copies
+    }
+    for copy in copies where !Mutants.has(.keepLateCopies) {
+      do throws(Errno) {
+        try copy.remove()
+      } catch {
+        worker.container.log(
+          .warning, "cannot remove the copy '\(copy.path)' of a file: \(error)",
+          about: LogSubject(member: worker.queue.name, message: id), because: error)
+      }
+    }
+  }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
@@ -75,19 +107,28 @@ final class QueueDelivery: MessageSource {
   func acknowledge(
     _ index: Int, takingNext: Bool
   ) throws(WormholeError) -> Delivery.StartedAttempt? {
-    try end(isRepeatable: true) { (claimed) throws(WormholeError) in
-      try worker.settlement.end(claimed, .ok, size: size)
+    do throws(WormholeError) {
+      try end(isRepeatable: true) { (claimed) throws(WormholeError) in
+        try worker.settlement.end(claimed, .ok, size: size)
+        worker.dropFile(of: name, header)
+      }
+    } catch {
+      if error.code == .superseded { dropCopies() }
+      throw error
     }
     return nil
   }
 
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
+    dropCopies()
     try end { (claimed) throws(WormholeError) in
       try worker.failed(claimed, attempt: attempt, reason)
     }
   }
 
   func putBack(_ index: Int, after pause: Duration) {
+    // Before another worker can have the message.
+    dropCopies()
     do throws(WormholeError) {
       try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: pause) }
     } catch {
@@ -96,6 +137,7 @@ final class QueueDelivery: MessageSource {
   }
 
   func unclaim(_ index: Int) throws(WormholeError) {
+    dropCopies()
     try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: .zero) }
   }
 

@@ -79,6 +79,7 @@ final class QueueWorker: Stoppable {
   /// Starts to claim messages for the callers of ``next()``.
   func begin() throws(WormholeError) {
     runner.begin { [weak self] in self?.run() }
+    container.sweepFiles(ofQueue: queue, but: own)
     let patrol = QueuePatrol(queue, own.escaped, container)
     self.patrol.withLock { $0 = patrol }
     do throws(Errno) {
@@ -316,13 +317,14 @@ final class QueueWorker: Stoppable {
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
     if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
       try settlement.end(claimed, .expired)
+      dropFile(of: claimed.name, header)
       return letGo(claimed)
     }
-    guard claimed.name.count == 1, contents.document.count == 1, header.file == nil else {
+    guard claimed.name.count == 1, contents.document.count == 1 else {
       throw WormholeError(
-        .damaged, "read message", claimed.name.id,
-        because: "a message of a queue has one value, and no file")
+        .damaged, "read message", claimed.name.id, because: "a message of a queue has one value")
     }
+    try container.verifyFile(of: claimed, header, in: queue) { self.hasStopped }
     let delivery = QueueDelivery(self, claimed, contents)
     let message = Message(made: delivery, attempt: claimed.attempt)
     let resume = state.withLock { state -> (@Sendable () -> Void)? in

@@ -11,28 +11,7 @@ extension Mailbox {
   func verifyFile(
     of claimed: ClaimedName, _ header: MessageFile.Header
   ) throws(WormholeError) {
-    guard let file = header.file else { return }
-    let operation = "read message"
-    guard UserPath.isName(file.name), file.size >= 0 else {
-      throw WormholeError(
-        .damaged, operation, claimed.name.id,
-        because: file.size < 0
-          ? "the header of the message states a negative size of its file"
-          : "the header of the message states '\(file.name)' as the name of its file, which is not "
-            + "a file name")
-    }
-    let from: String? =
-      if case .member(let name) = claimed.name.sender { name } else { nil }
-    let (arriving, name) = (container.options.mailbox.onFileProgress, file.receivedName)
-    do throws(MemberDirectory.AttachmentProblem) {
-      try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
-        arriving?(from, FileProgress(name: name, done: $0, total: file.size))
-        return !isClosed
-      }
-    } catch {
-      if error == .missing, claimed.attempt > 1 || claimed.name.isRetried { return }
-      throw WormholeError(error, operation, claimed.name.id, "the file of the message")
-    }
+    try container.verifyFile(of: claimed, header, in: home) { self.isClosed }
   }
 
   /// Removes the file of a settled message.
@@ -48,6 +27,36 @@ extension Mailbox {
 }
 
 extension SharedContainer {
+  /// Compares a message's file with the size and checksum from the sender.
+  func verifyFile(
+    of claimed: ClaimedName, _ header: MessageFile.Header, in home: MemberDirectory,
+    isOver: @escaping () -> Bool
+  ) throws(WormholeError) {
+    guard let file = header.file else { return }
+    let operation = "read message"
+    guard UserPath.isName(file.name), file.size >= 0 else {
+      throw WormholeError(
+        .damaged, operation, claimed.name.id,
+        because: file.size < 0
+          ? "the header of the message states a negative size of its file"
+          : "the header of the message states '\(file.name)' as the name of its file, which is not "
+            + "a file name")
+    }
+    let from: String? =
+      if case .member(let name) = claimed.name.sender { name } else { nil }
+    let (arriving, name) = (options.mailbox.onFileProgress, file.receivedName)
+    do throws(MemberDirectory.AttachmentProblem) {
+      try home.verifyAttachment(claimed.name.fileName, size: file.size, checksum: file.checksum) {
+        arriving?(from, FileProgress(name: name, done: $0, total: file.size))
+        return !isOver()
+      }
+    } catch {
+      let mayBeTaken = home.folder != .queues && (claimed.attempt > 1 || claimed.name.isRetried)
+      if error == .missing, mayBeTaken { return }
+      throw WormholeError(error, operation, claimed.name.id, "the file of the message")
+    }
+  }
+
   /// Removes the files that dead processes have left in a member's `files/`, while no other process
   /// can be the member.
   func sweepFiles(of home: MemberDirectory) {
@@ -65,7 +74,15 @@ extension SharedContainer {
     }
   }
 
-  /// Does the same for all members that are not joined.
+  /// Removes the files that dead processes have left in a queue's `files/`, unless another worker
+  /// could claim messages in the meantime.
+  func sweepFiles(ofQueue queue: MemberDirectory, but own: MemberDirectory) {
+    let others = try? queue.workers().filter { $0.escaped != own.escaped }
+    guard let others, others.allSatisfy({ (try? $0.isPresent()) == false }) else { return }
+    sweepFiles(of: queue)
+  }
+
+  /// Does the same for all members that are not joined, and for all queues without workers.
   ///
   /// A joined member has done so when it joined, and claims messages now.
   ///
@@ -73,19 +90,24 @@ extension SharedContainer {
   /// - Returns: the removed files, or the files to remove, as findings of an inspection.
   package func sweepFiles(isLooking: Bool) -> [WormholeContainerStorage.Diagnosis] {
     var swept: [WormholeContainerStorage.Diagnosis] = []
-    for name in (try? storage.names(in: .members)) ?? [] {
+    let names = [Container.Folder.members, .queues].flatMap { folder in
+      ((try? storage.names(in: folder)) ?? []).map { (folder, $0) }
+    }
+    for (folder, name) in names {
       // The inspection of members reports an entry that is not a member's directory.
-      guard let home = try? storage.existingMember(name) else { continue }
+      guard let home = try? storage.existingMember(name, in: folder) else { continue }
       let path = "\(home.path)/files"
+      let next = folder == .queues ? "worker of" : "join as"
       func sweep() throws(Errno) {
         // A member whose presence cannot be determined is not swept.
         guard try !home.isPresent() else { return }
+        for worker in try home.workers() { guard try !worker.isPresent() else { return } }
         swept += try home.sweepFiles(isLooking: isLooking) {
           MessageName.messages(ofFile: $0)
         }.map {
           WormholeContainerStorage.Diagnosis(
             .problem, "\(path)/\($0)", "a file whose message no longer exists",
-            advice: "the next join as '\(name)' removes the file", isRepairable: true)
+            advice: "the next \(next) '\(name)' removes the file", isRepairable: true)
         }
       }
       guard isLooking else {

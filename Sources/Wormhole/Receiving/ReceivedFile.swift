@@ -5,9 +5,12 @@ internal import WormholeSyscalls
 ///
 /// The file was compared with the sender's size and checksum before the message was delivered. It
 /// is removed when the message is acknowledged, unless the receiver has taken it before.
+///
+/// A message of a ``Queue`` may become another worker's at any time, so its file stays until the
+/// message is acknowledged: a handler takes a copy.
 public struct ReceivedFile: Sendable {
   /// Nil for a file that a test has made.
-  private let delivery: Delivery?
+  private let claim: FileClaim?
   private let contents: Contents?
   private let home: MemberDirectory
   private let fileName: String
@@ -15,7 +18,7 @@ public struct ReceivedFile: Sendable {
   private let made: MadeMessage?
 
   init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.Attached) {
-    self.delivery = delivery
+    claim = .member(delivery)
     self.contents = contents
     home = delivery.mailbox.home
     fileName = delivery.name.fileName
@@ -23,9 +26,35 @@ public struct ReceivedFile: Sendable {
     made = nil
   }
 
+  init(_ shared: any SharedClaim, _ contents: Contents, _ attached: MessageFile.Attached) {
+    claim = .worker(shared)
+    self.contents = contents
+    home = shared.home
+    fileName = shared.fileName
+    self.attached = attached
+    made = nil
+  }
+
+  /// The claim of the message that the file belongs to.
+  private enum FileClaim {
+    case member(Delivery)
+    case worker(any SharedClaim)
+
+    /// Whether no other receiver has the message.
+    var isHeld: Bool {
+      get throws(Errno) {
+        switch self {
+        case .member(let delivery):
+          try delivery.mailbox.home.status(of: delivery.claimed.text, in: .claimed) != nil
+        case .worker(let shared): try shared.isHeld
+        }
+      }
+    }
+  }
+
   /// Creates the file of a message that a test has made.
   init(_ file: MadeFile, of made: MadeMessage) {
-    delivery = nil
+    claim = nil
     contents = nil
     (home, fileName, attached) = (file.home, file.fileName, file.attached)
     self.made = made
@@ -70,6 +99,9 @@ public struct ReceivedFile: Sendable {
   /// If the process dies between this call and the acknowledgement, the message is redelivered,
   /// and ``exists`` is false then.
   ///
+  /// The file of a queue's message is copied. If the message is not acknowledged, because the
+  /// closure throws or its handling deadline has passed, the copy is removed again.
+  ///
   /// - Parameters:
   ///   - path: the new path of the file; relative paths start at the working directory.
   ///   - isReplacing: whether to replace an existing file. If false, an existing file is an
@@ -92,9 +124,14 @@ public struct ReceivedFile: Sendable {
     let taking = MemberDirectory.Taking(
       name: fileName, size: size, checksum: attached.checksum,
       durability: attached.synced == true ? .power : .process, isReplacing: isReplacing)
+    let report: FileCopy.Report = { done in
+      progress?(FileProgress(name: name, done: done, total: size)) != .cancel
+    }
     do throws(MemberDirectory.AttachmentProblem) {
-      try home.takeAttachment(taking, to: target) { done in
-        progress?(FileProgress(name: name, done: done, total: size)) != .cancel
+      if case .worker(let shared)? = claim {
+        shared.took(try home.copyAttachment(taking, to: target, report))
+      } else {
+        try home.takeAttachment(taking, to: target, report)
       }
     } catch {
       throw try explain(error, operation, path)
@@ -154,9 +191,9 @@ public struct ReceivedFile: Sendable {
 
   /// A file that another attempt has claimed now belongs to that attempt.
   private func checkClaim(_ operation: String, _ path: String) throws(WormholeError) {
-    guard let delivery else { return }
+    guard let claim else { return }
     do throws(Errno) {
-      if try home.status(of: delivery.claimed.text, in: .claimed) != nil { return }
+      if try claim.isHeld { return }
     } catch {
       throw WormholeError(error, operation, path)
     }
@@ -175,4 +212,15 @@ public struct ReceivedFile: Sendable {
     guard let contents else { return try made?.value(0, as: type) }
     return contents.document.count == 0 ? nil : try contents.value(0, as: type)
   }
+}
+
+/// The claim of a message that another receiver may have at any time, whose file is only copied.
+protocol SharedClaim: Sendable {
+  /// The directory with the file.
+  var home: MemberDirectory { get }
+  var fileName: String { get }
+  /// Whether no other receiver has the message.
+  var isHeld: Bool { get throws(Errno) }
+  /// Records a copy, which is removed if the message is not acknowledged here.
+  func took(_ copy: HandedCopy)
 }

@@ -97,6 +97,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case anyDelay
   case keepSentStamp
   case cancelWaitingOnly
+  case keepLateCopies
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -103,11 +103,25 @@ extension MemberDirectory {
     } catch {
       guard error == .crossDevice else { throw .system(error) }
       let opened = try openAttachment(taking.name, size: taking.size)
-      try copyOut(opened.file, taking, to: parent, path.name, report)
+      _ = try copyOut(opened.file, taking, to: parent, path.name, report)
       _ = try? remove(taking.name, from: .files)
       return
     }
     try makeDurable(parent, taking)
+  }
+
+  /// Copies the file of a message to a path of the user's, and leaves the message its file.
+  ///
+  /// - Returns: the copy, which can be removed later.
+  package func copyAttachment(
+    _ taking: Taking, to path: UserPath, _ report: FileCopy.Report
+  ) throws(AttachmentProblem) -> HandedCopy {
+    let parent = try openParent(of: path)
+    let opened = try openAttachment(taking.name, size: taking.size)
+    let copy = try copyOut(opened.file, taking, to: parent, path.name, report)
+    // The lock was for other copiers; now the file is the user's.
+    try? copy.unlock()
+    return HandedCopy(copy, parent, path)
   }
 
   /// Moves exactly the file that is compared here: other users of a group can replace the file at
@@ -122,7 +136,7 @@ extension MemberDirectory {
     {
       try makeDurable(parent, taking)
     } else {
-      try copyOut(opened.file, taking, to: parent, name, report)
+      _ = try copyOut(opened.file, taking, to: parent, name, report)
     }
     _ = try? remove(taking.name, from: .files)
   }
@@ -191,7 +205,7 @@ extension MemberDirectory {
   private func copyOut(
     _ file: borrowing Descriptor, _ taking: Taking, to parent: borrowing Descriptor, _ name: String,
     _ report: FileCopy.Report
-  ) throws(AttachmentProblem) {
+  ) throws(AttachmentProblem) -> Descriptor {
     // Checked before copying, because a copy may take long.
     if !taking.isReplacing, (try? parent.status(of: name)) != nil { throw .system(.fileExists) }
     var hidden = hiddenName(of: taking, in: parent)
@@ -226,6 +240,7 @@ extension MemberDirectory {
       throw failure
     }
     try makeDurable(parent, taking)
+    return copy
   }
 
   /// Creates and locks the file of a copy; nil if another attempt has the name.
@@ -332,14 +347,13 @@ extension MemberDirectory {
   /// Whether a message with any of the names exists, checked in the order of the message's moves.
   private func isAwaited(_ names: [String]) throws(Errno) -> Bool {
     for name in names where try isThere(name, in: .inbox) { return true }
-    var isClaimed = false
-    try list(.claimed) { file in
-      let claimed = String(cString: file)
-      if let tilde = claimed.lastIndex(of: "~"), names.contains(String(claimed[..<tilde])) {
-        isClaimed = true
+    for holder in try workers() + [self] {
+      let isClaimed = try holder.contains(.claimed) { file in
+        let claimed = String(cString: file)
+        return claimed.lastIndex(of: "~").map { names.contains(String(claimed[..<$0])) } ?? false
       }
+      if isClaimed { return true }
     }
-    if isClaimed { return true }
     for name in names where try isThere(name, in: .dead) { return true }
     return false
   }

@@ -339,7 +339,9 @@ enum CoordinationArticle {
 }
 
 enum QueuesArticle {
-  static func work(_ directory: String) async throws -> [Subscription] {
+  static func work(
+    _ directory: String, report: String, archive: String
+  ) async throws -> [Subscription] {
     struct Job: Codable, Sendable {
       var number: Int
     }
@@ -362,6 +364,13 @@ enum QueuesArticle {
     for number in 1...3 {
       try await queue.send(Job(number: number), SendOptions(orderingKey: "account 7"))
     }
-    return [working, slow]
+
+    let reports = container.queue("reports", of: Job.self)
+    try await reports.send(Job(number: 7), file: report)
+
+    let archiving = try reports.work { job, message in
+      try await message.file?.move(to: archive + "/\(job.number)")
+    }
+    return [working, slow, archiving]
   }
 }
