@@ -56,6 +56,13 @@ import WormholeSyscalls
     #expect(toMember.errors.contains("--ordering-key requires --queue"))
   }
 
+  @Test func programsFindTheFileOfAMessage() throws {
+    #expect(try done("echo pages >report; wormhole send --queue jobs --file report --move") == "")
+    let line = "echo $WORMHOLE_MESSAGE_FILE_NAME; cat \"$WORMHOLE_MESSAGE_FILE\""
+    #expect(try done("wormhole work jobs --exec '\(line)' --count 1") == "report\npages\n")
+    #expect(try done("ls report 2>/dev/null || wormhole queue jobs --dead") == "")
+  }
+
   @Test func aDelayedMessageWaitsAside() throws {
     #expect(
       try done("wormhole send --queue jobs --delay 1 late; wormhole send --queue jobs now") == "")
@@ -182,7 +189,7 @@ import WormholeSyscalls
       ("work jobs --exec cat --deadline 0", "--deadline is more than 0"),
       ("send one", "--to is missing, or --queue for a queue of workers"),
       ("send --queue jobs --to watch one", "--queue and --to exclude each other"),
-      ("send --queue jobs --file f", "--queue and --file exclude each other"),
+      ("send --queue jobs --context --from a f", "--queue and --context exclude each other"),
       ("receive --as watch --grace 1", "--grace requires --exec"),
     ] {
       let outcome = try stage.run("wormhole \(command)")

@@ -11,7 +11,8 @@ extension Invocation {
     if let value = operands.first {
       throw Failure.usage("cannot send: --file replaces the value '\(value)'")
     }
-    let metadata = try givenMetadata()
+    // Each message of a queue has a value.
+    let metadata = try givenMetadata() ?? (has(.toQueue) ? .dictionary([:]) : nil)
     var options = options
     options.kind = options.kind ?? "file"
     let sending = options

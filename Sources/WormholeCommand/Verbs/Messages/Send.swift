@@ -21,7 +21,7 @@ extension Verb {
         + "is String, Data or PropertyListValue, or the kind in --kind. With --header, which may "
         + "be repeated, text travels beside the value, and 'receive' passes it to its program.",
       "With --queue instead of --to, sends to a queue of several workers, one of which handles "
-        + "the message: see 'work'. A queue takes no files, contexts or immediate messages. "
+        + "the message: see 'work'. A queue takes no contexts or immediate messages. "
         + "Messages with the same --ordering-key are handled strictly one after another, in order, "
         + "by however many workers.",
       "With --wait, waits until the message was handled, and exits with 1 if the message was "
@@ -76,7 +76,7 @@ extension Verb {
 
 extension Invocation {
   fileprivate func sendOptions() throws -> SendOptions {
-    try exclude(.toQueue, [.to, .file, .context, .immediate])
+    try exclude(.toQueue, [.to, .context, .immediate])
     if has(.orderingKey), !has(.toQueue) {
       throw Failure.usage(
         "cannot send: --ordering-key requires --queue; messages to a member are in order anyway")

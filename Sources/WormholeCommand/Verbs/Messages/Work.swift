@@ -13,7 +13,8 @@ extension Verb {
       "Handles the messages of QUEUE, a queue that any number of workers share: each message is "
         + "one worker's. Runs CMD in a shell for each message, as 'receive --exec' does: with the "
         + "value on standard input, and with the fields and headers of the message in the "
-        + "environment. With --parallel, runs several at the same time.",
+        + "environment. With --parallel, runs several at the same time. CMD finds the file of a "
+        + "message at WORMHOLE_MESSAGE_FILE, and copies it: the file is removed with the message.",
       "The message is acknowledged if CMD succeeds. Otherwise it is redelivered after a short "
         + "pause, to any worker; after five attempts, or the number in --attempts, it is moved to "
         + "the dead letters: see 'queue'. If CMD ends with 126 or 127, this command ends with the "
