@@ -38,9 +38,11 @@ import WormholeSyscalls
         epoch: .random(in: 0..<1 << 20, using: &random),
         nanoseconds: .random(in: 0..<1 << 60, using: &random)),
       wantsReceipt: .random(using: &random), count: .random(in: 1..<256, using: &random),
-      id: "3f9a0c11d2e84b67",
+      id: "3f9a0c11d2e84b67", key: [nil, OrderingKey(of: "a")].randomElement(using: &random)!,
       from: ["", "phone", "%2Fa", "~0011223344556677"].randomElement(using: &random)!)
-    let ends = ["", "~1", "~999", ".ok", ".dead", ".cancelled", ".expired", ",reason"]
+    let ends = [
+      "", "~0", "~1", "~999", "~0.1", "~7.zz", ".ok", ".dead", ".cancelled", ".expired", ",reason",
+    ]
     var bytes = Array((ours.text + ends.randomElement(using: &random)!).utf8)
     for _ in 0..<Int.random(in: 0..<4, using: &random) {
       let place = Int.random(in: 0..<bytes.count, using: &random)
@@ -82,6 +84,12 @@ import WormholeSyscalls
     if let receipt = ReceiptName(file), receipt.text != file {
       return "it is another receipt than it says"
     }
+    if let delayed = DelayedName(file) {
+      let now = MessageStamp(epoch: 7, nanoseconds: 1)
+      guard delayed.due >= 0, MessageName(delayed.arrived(at: now).text) != nil else {
+        return "it is delayed and has no name later"
+      }
+    }
     _ = MessageName.messages(ofFile: file)
     return nil
   }
@@ -89,7 +97,7 @@ import WormholeSyscalls
   private func judge(message name: MessageName, _ file: String) -> String? {
     let again = MessageName(
       isUrgent: name.isUrgent, name.stamp, wantsReceipt: name.wantsReceipt, count: name.count,
-      id: name.escapedIdentifier, from: name.escapedSender)
+      id: name.escapedIdentifier, key: name.key, from: name.escapedSender)
     guard name.text.utf8.elementsEqual(file.utf8) else { return "it changes when it is read" }
     guard again.text == file || name.isRetried else { return "it says '\(again.text)'" }
     guard MessageName(name.retried.text) != nil else { return "tried again it is none of ours" }

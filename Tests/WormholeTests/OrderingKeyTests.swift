@@ -153,7 +153,7 @@ import WormholeTesting
 
   @Test func theMessageOfAHungWorkerIsTheFirstOfItsKey() async throws {
     for number in 1...2 { try await send(number, "a") }
-    var hung = queue.deliveries(handlingDeadline: .milliseconds(100)).makeAsyncIterator()
+    var hung = queue.deliveries(handlingDeadline: .seconds(1)).makeAsyncIterator()
     let first = try #require(try await hung.next(isolation: nil))
     let heard = Heard<Handed>()
     let working = try other().work { _, message in heard.add(try Handed(message)) }

@@ -42,32 +42,28 @@ final class KeyClaims: Sendable {
     return try !isEarlierWaiting()
   }
 
+  /// How many directories of workers stay open from look to look: each takes two descriptors.
+  private static let mostOpen = 64
+
   private func containsClaim(_ isWanted: (ClaimedName) -> Bool) throws(Errno) -> Bool {
-    for worker in try present() {
+    var names: [MemberDirectory.WorkerName] = []
+    try queue.list(.workers) { file in
+      if let name = MemberDirectory.WorkerName(String(cString: file)) { names.append(name) }
+    }
+    let present = Set(names.map(\.text))
+    var open = workers.withLock { $0.filter { present.contains($0.key) } }
+    defer { workers.withLock { [open] in $0 = open } }
+    for name in names {
+      var worker = open[name.text]
+      // Nil for a worker that has left in the meantime.
+      if worker == nil { worker = try queue.worker(name) }
+      guard let worker else { continue }
+      if open.count < Self.mostOpen { open[name.text] = worker }
       let isFound = try worker.contains(.claimed) { file in
         ClaimedName(String(cString: file)).map(isWanted) ?? false
       }
       if isFound { return true }
     }
     return false
-  }
-
-  /// The present workers, whose directories stay open from look to look.
-  private func present() throws(Errno) -> [MemberDirectory] {
-    var names: [MemberDirectory.WorkerName] = []
-    try queue.list(.workers) { file in
-      if let name = MemberDirectory.WorkerName(String(cString: file)) { names.append(name) }
-    }
-    let known = workers.withLock { $0 }
-    var present: [String: MemberDirectory] = [:]
-    for name in names {
-      guard let worker = known[name.text] else {
-        present[name.text] = try queue.worker(name)
-        continue
-      }
-      present[name.text] = worker
-    }
-    workers.withLock { [present] in $0 = present }
-    return Array(present.values)
   }
 }

@@ -143,7 +143,7 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
   // MARK: Inspection
 
   /// The messages that are not settled: first the claimed ones and those that wait for another
-  /// attempt, then the waiting ones, in order.
+  /// attempt, then the waiting ones, in order, and then the delayed ones.
   public var messages: [QueuedMessage] {
     get throws(WormholeError) { try peer.queue }
   }

@@ -49,12 +49,12 @@ extension QueuedMessage {
 
 extension Peer {
   /// The peer's messages that are not settled: first the claimed ones, then the waiting ones, each
-  /// in the order of delivery.
+  /// in the order of delivery, and then the delayed ones.
   ///
-  /// Reading blocks no process, and changes nothing, except that expired messages are settled. An
-  /// expired message is not listed, even if it cannot be settled: in a container opened for
-  /// reading, for example. Each file is read for its properties; an unreadable file is listed too,
-  /// with the cause.
+  /// Reading blocks no process, and changes nothing, except that expired messages are settled and
+  /// messages that are due are no longer delayed. An expired message is not listed, even if it
+  /// cannot be settled: in a container opened for reading, for example. Each file is read for its
+  /// properties; an unreadable file is listed too, with the cause.
   public var queue: [QueuedMessage] {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
