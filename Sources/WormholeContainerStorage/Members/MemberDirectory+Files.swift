@@ -147,14 +147,22 @@ extension MemberDirectory {
   package func contains(
     _ part: Part, where isWanted: (UnsafePointer<CChar>) -> Bool
   ) throws(Errno) -> Bool {
-    guard let directory = try existing(part) else { return false }
-    let listing = try directory.descriptor.open(".", [.readOnly, .directory])
-    var isFound = false
-    try listing.forEachName(isFresh: true) { name throws(Errno) in
-      isFound = isWanted(name)
-      return !isFound
+    while let directory = try existing(part) {
+      do throws(Errno) {
+        let listing = try directory.descriptor.open(".", [.readOnly, .directory])
+        var isFound = false
+        try listing.forEachName(isFresh: true) { name throws(Errno) in
+          isFound = isWanted(name)
+          return !isFound
+        }
+        return isFound
+      } catch {
+        // Another process may have removed the directory since it was opened, as a worker that
+        // leaves does.
+        guard error == .noSuchFile, forgetIfStale(part) else { throw error }
+      }
     }
-    return isFound
+    return false
   }
 
   /// Watches the names that are added to a part.

@@ -1,0 +1,34 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// A queue is read while a worker leaves, whose directory is removed.
+@Suite(.blocking) struct LeavingWorkerTests {
+  @Test func aWorkerThatLeavesDuringAListingHasNoClaims() throws {
+    let meeting = try Meeting()
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    let working = try queue.work { _, _ in }
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let worker = try #require(try home.workers().first)
+    #expect(try !worker.contains(.claimed) { _ in true })
+    let pause = FaultPause()
+    let result = Monitor<Result<Bool, any Error>?>(nil)
+    let reader = try Thread("reader") {
+      FaultPoints.with([FaultRule(.open, path: "claimed", .pause(pause))]) {
+        let found = Result { try worker.contains(.claimed) { _ in true } }
+        result.signal { $0 = found }
+      }
+    }
+    try eventually("it is about to list") { pause.isReached }
+    working.stop()
+    try eventually("the worker has left") { try meeting.names("queues/jobs/workers") == [] }
+    pause.open()
+    reader.join()
+    let found = try #require(result.withLock { $0 })
+    #expect(throws: Never.self) { try found.get() }
+    #expect((try? found.get()) == false)
+  }
+}
