@@ -55,6 +55,8 @@ final class QueueDelivery: MessageSource, SharedClaim {
 
   /// Removes the copies of the file, because this handler has not handled the message.
   private func dropCopies() {
+    // A forked child shares the message with its parent, which may still handle it.
+    guard worker.container.storage.isOwned else { return }
     let copies = copies.withLock { copies in
       defer { copies = [] }
       return copies

@@ -4,10 +4,10 @@ internal import WormholeSyscalls
 
 /// Moves delayed messages into the inbox when they are due.
 ///
-/// Every process that receives or works does this, so no process is needed for it. Two that move
-/// the same message rename the same name: one of them succeeds. However many messages are delayed,
-/// a receiver reads their names once in a thousand due ones, and nothing for each message it
-/// receives.
+/// Every receiver and every worker moves them, so no further process is needed. Two processes that
+/// move the same message rename the same name: one of them succeeds. However many messages are
+/// delayed, a receiver reads their names once in a thousand due ones, and nothing for each message
+/// it receives.
 final class DueMessages: Sendable {
   private let home: MemberDirectory
   private let container: SharedContainer
@@ -19,7 +19,8 @@ final class DueMessages: Sendable {
   private struct State {
     /// The messages that are due first.
     var known = SortedQueue<DelayedName>()
-    /// All messages due before this moment are known, in nanoseconds since 1970.
+    /// The moment before which all messages are known, in nanoseconds since 1970; it may have
+    /// passed.
     var limit = Int64.min
 
     mutating func add(_ delayed: DelayedName) {
@@ -33,10 +34,10 @@ final class DueMessages: Sendable {
 
     /// Takes the messages that are due; nil if the names must be listed first.
     mutating func take(by now: Int64) -> [DelayedName]? {
-      guard limit > now else { return nil }
+      let end = min(now, limit)
       var due: [DelayedName] = []
-      while let first = known.first, first.due <= now { due.append(known.removeFirst()) }
-      return due
+      while let first = known.first, first.due <= end { due.append(known.removeFirst()) }
+      return due.isEmpty && limit <= now ? nil : due
     }
 
     var next: Int64? {
