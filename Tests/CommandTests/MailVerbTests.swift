@@ -192,8 +192,8 @@ import WormholeSyscalls
     #expect(try done(stage, "wormhole queue watch") == "")
   }
 
-  /// An interrupted command is not a failure: the next receiver gets the message as if for the
-  /// first time, however often receivers are restarted.
+  /// An interrupted command is not a failure: no attempt counts, however often receivers are
+  /// restarted.
   @Test func aSignalIsNoAttempt() throws {
     let stage = try Stage()
     let line = "trap 'kill $!; exit 5' TERM; sleep 600 & echo begun; wait"
@@ -202,7 +202,7 @@ import WormholeSyscalls
     try eventually("the command runs") { try receiver.output == "begun\n" }
     try receiver.child.send(.terminate)
     #expect(try receiver.outcome().status == .signalled(15))
-    #expect(try done(stage, "wormhole queue watch").contains("\twaiting\t"))
+    #expect(try done(stage, "wormhole queue watch").contains("\tinterrupted\t"))
     let exec = "wormhole receive --as watch --count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'"
     #expect(try done(stage, exec) == "1\n")
   }

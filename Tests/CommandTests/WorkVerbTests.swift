@@ -113,7 +113,7 @@ import WormholeSyscalls
     try eventually("both run") { try stage.run("[ -e good ] && [ -e bad ]").status == .exited(0) }
     try running.child.send(.terminate)
     #expect(try running.outcome().status == .signalled(15))
-    #expect(try done("wormhole queue jobs | cut -f2") == "waiting\nwaiting\n")
+    #expect(try done("wormhole queue jobs | cut -f2") == "interrupted\nwaiting\n")
     let rest = "wormhole work jobs --count 2 --exec 'read w; echo $w $WORMHOLE_MESSAGE_ATTEMPT'"
     #expect(try done(rest) == "bad 1\nlater 1\n")
   }

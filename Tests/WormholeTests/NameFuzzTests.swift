@@ -41,7 +41,8 @@ import WormholeSyscalls
       id: "3f9a0c11d2e84b67", key: [nil, OrderingKey(of: "a")].randomElement(using: &random)!,
       from: ["", "phone", "%2Fa", "~0011223344556677"].randomElement(using: &random)!)
     let ends = [
-      "", "~0", "~1", "~999", "~0.1", "~7.zz", ".ok", ".dead", ".cancelled", ".expired", ",reason",
+      "", "~0", "~00", "~1", "~01", "~02", "~999", "~0.1", "~7.zz", ".ok", ".dead", ".cancelled",
+      ".expired", ",reason",
     ]
     var bytes = Array((ours.text + ends.randomElement(using: &random)!).utf8)
     for _ in 0..<Int.random(in: 0..<4, using: &random) {
@@ -78,7 +79,9 @@ import WormholeSyscalls
     }
     if let name = MessageName(file), let broken = judge(message: name, file) { return broken }
     if let claimed = ClaimedName(file) {
-      let again = ClaimedName(claimed.name, attempt: claimed.attempt, claim: claimed.claim)
+      let again = ClaimedName(
+        claimed.name, attempt: claimed.attempt, isInterrupted: claimed.isInterrupted,
+        claim: claimed.claim)
       if again.text != file || claimed != again { return "it is another claim than it says" }
     }
     if let receipt = ReceiptName(file), receipt.text != file {

@@ -130,8 +130,12 @@ import WormholeTesting
     #expect(try await sent.waitForStatus(within: .seconds(20)) == .expired)
   }
 
-  @Test func aWorkerThatStopsCountsNoAttempt() async throws {
-    try await queue.send(contentsOf: [1, 2], .quick())
+  /// The closures have begun, so a part of their work may have been done.
+  @Test(arguments: [nil, "key"])
+  func aWorkerThatStopsCountsNoAttemptAndMarksItsMessages(_ key: String?) async throws {
+    for number in 1...2 {
+      try await queue.send(number, .quick { $0.orderingKey = key.map { "\($0) \(number)" } })
+    }
     let begun = Monitor(0)
     let working = try other().work(concurrency: 2) { _, _ in
       begun.signal { $0 += 1 }
@@ -145,7 +149,8 @@ import WormholeTesting
     let second = try queue.work { _, message in heard.add(try Handed(message)) }
     try await WormholeTesting.eventually("both are handled") { heard.count == 2 }
     second.stop()
-    #expect(heard.all == [Handed(1), Handed(2)])
+    let marked = heard.all.sorted { $0.number < $1.number }
+    #expect(marked == [Handed(1, marked: true), Handed(2, marked: true)])
   }
 
   @Test func aClosureThatReturnsAfterTheStopHasHandledItsMessage() async throws {

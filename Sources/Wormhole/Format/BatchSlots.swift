@@ -1,7 +1,10 @@
+internal import WormholeContainerStorage
+
 /// The progress of the messages in one file: a byte for each message.
 ///
-/// The low six bits count the started attempts, the next bit marks a dead-lettered message, and the
-/// highest bit marks a finished message.
+/// The low six bits count the started attempts, and the highest bit marks a finished message. The
+/// bit between them marks a finished message as dead-lettered, and another one as interrupted: a
+/// handler had it in an attempt that did not count.
 package struct BatchSlots: Sendable {
   // Stored inline: an array would be checked for further references at each change.
   private var bytes = InlineArray<64, UInt8>(repeating: 0)
@@ -21,7 +24,7 @@ package struct BatchSlots: Sendable {
   package init(_ slots: some Collection<UInt8>) {
     count = slots.count
     unfinished = slots.count { $0 & Self.done == 0 }
-    hasGivenUp = slots.contains { $0 & Self.given != 0 }
+    hasGivenUp = slots.contains { $0 >= Self.done | Self.given }
     for (index, slot) in slots.enumerated() { bytes[index] = slot }
   }
 
@@ -74,16 +77,21 @@ package struct BatchSlots: Sendable {
     return Int(attempt)
   }
 
+  /// Whether a handler had an unfinished message in an attempt that did not count.
+  func isInterrupted(_ index: Int) -> Bool { bytes[index] & (Self.given | Self.done) == Self.given }
+
   /// Takes back the count of a started attempt.
-  mutating func undo(_ index: Int) {
-    guard bytes[index] & Self.attemptMask > 0 else { return }
-    bytes[index] -= 1
+  mutating func undo(_ index: Int, isInterrupted: Bool = false) {
+    if bytes[index] & Self.attemptMask > 0 { bytes[index] -= 1 }
+    if isInterrupted, !isDone(index), !Mutants.has(.forgetInterrupted) {
+      bytes[index] |= Self.given
+    }
   }
 
   /// Finishes a message; returns false if the message was finished already.
   package mutating func finish(_ index: Int, givenUp: Bool = false) -> Bool {
     guard !isDone(index) else { return false }
-    bytes[index] |= Self.done | (givenUp ? Self.given : 0)
+    bytes[index] = bytes[index] & ~Self.given | Self.done | (givenUp ? Self.given : 0)
     unfinished -= 1
     if givenUp { hasGivenUp = true }
     return true

@@ -305,58 +305,6 @@ extension MessageName {
   }
 }
 
-/// The name of a claimed message: `<name>~<attempt>`, and by a worker of a queue
-/// `<name>~<attempt>.<claim>`.
-///
-/// A message with an ordering key that was returned to its queue before its first attempt has the
-/// attempt 0.
-package struct ClaimedName: Hashable, Sendable {
-  package let name: MessageName
-  package let attempt: Int
-  /// The number of the claim among all claims of its worker; nil for a member's claim.
-  ///
-  /// A message that comes back to a worker has another number, even in the same attempt. So who
-  /// holds an old claim cannot settle the message.
-  package let claim: Int?
-  package let text: String
-
-  package init(_ name: MessageName, attempt: Int, claim: Int? = nil) {
-    self.name = name
-    self.attempt = attempt
-    self.claim = claim
-    text = "\(name.text)~\(attempt)" + (claim.map { ".\(String($0, radix: 36))" } ?? "")
-  }
-
-  /// Nil for a text in another form.
-  package init?(_ text: String) {
-    guard let tilde = text.lastIndex(of: "~"), let name = MessageName(String(text[..<tilde])) else {
-      return nil
-    }
-    let parts = text[text.index(after: tilde)...].split(
-      separator: ".", omittingEmptySubsequences: false)
-    guard parts.count <= 2, let attempt = Int(parts[0]), attempt <= Self.limit,
-      attempt >= (name.key == nil ? 1 : 0)
-    else { return nil }
-    let claim = parts.count == 2 ? Int(parts[1], radix: 36) : nil
-    guard claim.map({ (1...Self.lastClaim).contains($0) }) ?? true else { return nil }
-    self.init(name, attempt: attempt, claim: claim)
-    guard self.text == text else { return nil }
-  }
-
-  /// The name in the queue's `claimed/` after a number of attempts.
-  ///
-  /// With an ordering key, it states the number of the last claim: no message has this name twice.
-  package func returned(attempts: Int) -> ClaimedName {
-    ClaimedName(name, attempt: attempts, claim: name.key == nil ? nil : claim)
-  }
-
-  /// The highest number of a claim: the name of the file has no space for more digits.
-  package static let lastClaim = 2_176_782_335
-
-  /// The largest number of counted attempts; more attempts may follow.
-  static let limit = 999
-}
-
 /// How a message ended, as in a receipt's name: `<name>.<end>`.
 enum MessageEnd: String, CaseIterable, Sendable {
   case ok, cancelled, expired, dead

@@ -10,7 +10,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
   /// The file's size in bytes.
   private let size: Int
   private let name: MessageName
-  let isFromEarlierEpoch: Bool
+  private let isRepeated: Bool
   private let claim: Monitor<Claim>
   /// The copies of the file that the handler has made.
   private let copies = Monitor<[HandedCopy]>([])
@@ -29,7 +29,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
     self.contents = contents
     size = contents.document.list.size
     name = claimed.name
-    isFromEarlierEpoch = name.stamp.epoch < worker.epoch
+    isRepeated = claimed.isRepeated || name.stamp.epoch < worker.epoch
     claim = Monitor(.held(claimed))
   }
 
@@ -37,7 +37,6 @@ final class QueueDelivery: MessageSource, SharedClaim {
   var from: String? { name.senderName }
   var header: MessageFile.Header { contents.document.header }
   var isUrgent: Bool { name.isUrgent }
-  var isRedelivered: Bool { isFromEarlierEpoch || name.isRetried }
   var file: ReceivedFile? { header.file.map { ReceivedFile(self, contents, $0) } }
   var home: MemberDirectory { worker.queue }
   var fileName: String { name.fileName }
@@ -71,6 +70,8 @@ final class QueueDelivery: MessageSource, SharedClaim {
       }
     }
   }
+
+  func isRedelivered(_ index: Int) -> Bool { isRepeated }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
@@ -128,25 +129,31 @@ final class QueueDelivery: MessageSource, SharedClaim {
     }
   }
 
-  func putBack(_ index: Int, after pause: Duration) {
-    // Before another worker can have the message.
-    dropCopies()
+  func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration) {
     do throws(WormholeError) {
-      try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: pause) }
+      try requeue(end, after: pause)
     } catch {
       log(error)
     }
   }
 
-  func unclaim(_ index: Int) throws(WormholeError) {
+  func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
+    try requeue(end, after: .zero)
+  }
+
+  private func requeue(_ end: AttemptEnd, after pause: Duration) throws(WormholeError) {
+    // Before another worker can have the message.
     dropCopies()
-    try end { (claimed) throws(WormholeError) in try worker.requeue(claimed, after: .zero) }
+    try self.end { (claimed) throws(WormholeError) in
+      try worker.requeue(claimed, end, after: pause)
+    }
   }
 
   func abandon(_ index: Int, attempt: Int) {
     guard worker.container.storage.isOwned else { return }
     do throws(WormholeError) {
-      try worker.hasStopped ? unclaim(index) : fail(index, attempt: attempt, Message.abandoned)
+      try worker.hasStopped
+        ? unclaim(index, .interrupted) : fail(index, attempt: attempt, Message.abandoned)
     } catch {
       log(error)
     }

@@ -43,7 +43,7 @@ final class QueueHandlers: Stoppable {
       // The handler's own call of `acknowledge()` may have thrown.
       guard !message.hasEnded else { return }
       // A handler that is cancelled ends in order: no attempt is counted.
-      if worker.hasStopped, !Mutants.has(.failCancelled) { return message.requeue() }
+      if worker.hasStopped, !Mutants.has(.failCancelled) { return message.interrupt() }
       do throws(WormholeError) {
         try message.fail("\(error)")
       } catch {

@@ -35,11 +35,11 @@ package struct QueueMachine: Hashable {
     package let due: Int64
     /// When the claim must be renewed, if the moment is not due before.
     package let renewal: Int64
-    /// Whether the attempt counts.
-    package let isCounted: Bool
+    /// How its last attempt has ended.
+    package let end: AttemptEnd
 
-    package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, isCounted: Bool) {
-      (self.claimed, self.due, self.isCounted) = (claimed, due, isCounted)
+    package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, end: AttemptEnd) {
+      (self.claimed, self.due, self.end) = (claimed, due, end)
       self.renewal = renewal
     }
 

@@ -116,10 +116,9 @@ final class QueuePatrol: Sendable {
     _ claimed: ClaimedName, of worker: MemberDirectory, _ reason: String
   ) throws(Errno) {
     // The attempt counts: it may have done all of its work.
-    let back = claimed.returned(attempts: claimed.attempt)
-    guard try worker.move(claimed.text, from: .claimed, to: queue, .claimed, as: back.text) else {
-      return
-    }
+    guard let back = claimed.returned(after: .failed),
+      try worker.move(claimed.text, from: .claimed, to: queue, .claimed, as: back.text)
+    else { return }
     container.log(
       .notice,
       reason == "late"

@@ -33,7 +33,7 @@ extension QueueWorker {
     state.withLock {
       isFirst ? $0.machine.took(key) : $0.machine.found(key, inUseFor: nil, until: next)
     }
-    if !isFirst { try requeue(claimed, after: .zero) }
+    if !isFirst { try requeue(claimed, .undone, after: .zero) }
     return isFirst
   }
 }

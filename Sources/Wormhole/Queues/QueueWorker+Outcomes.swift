@@ -32,13 +32,13 @@ extension QueueWorker {
     _ claimed: ClaimedName, attempt: Int, _ reason: String
   ) throws(WormholeError) {
     guard attempt >= settings.attempts else {
-      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), isCounted: true)
+      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), .failed)
     }
     do throws(WormholeError) {
       try bury(claimed, attempts: attempt, reason)
     } catch {
       if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+        hold(claimed, .nanoseconds(settings.longestDelay), .failed)
       }
       throw error
     }
@@ -53,7 +53,7 @@ extension QueueWorker {
     } catch {
       log(.error, error, claimed.name)
       if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), isCounted: true)
+        hold(claimed, .nanoseconds(settings.longestDelay), .failed)
       }
       letGo(claimed)
     }
@@ -68,34 +68,35 @@ extension QueueWorker {
       about: LogSubject(member: queue.name, message: claimed.name.id))
   }
 
-  func requeue(_ claimed: ClaimedName, after pause: Duration) throws(WormholeError) {
-    if pause > .zero, !hasStopped { return hold(claimed, pause, isCounted: false) }
+  func requeue(
+    _ claimed: ClaimedName, _ end: AttemptEnd, after pause: Duration
+  ) throws(WormholeError) {
+    if pause > .zero, !hasStopped { return hold(claimed, pause, end) }
     do throws(WormholeError) {
-      try putBack(claimed, isCounted: false)
+      try putBack(claimed, after: end)
     } catch {
-      if error.code != .superseded { hold(claimed, .seconds(1), isCounted: false) }
+      if error.code != .superseded { hold(claimed, .seconds(1), end) }
       throw error
     }
   }
 
   /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
-  func hold(_ claimed: ClaimedName, _ pause: Duration, isCounted: Bool) {
-    hold(claimed, until: now.addingClamped(max(0, pause.inNanosecondsClamped)), isCounted)
+  func hold(_ claimed: ClaimedName, _ pause: Duration, _ end: AttemptEnd) {
+    hold(claimed, until: now.addingClamped(max(0, pause.inNanosecondsClamped)), end)
   }
 
-  private func hold(_ claimed: ClaimedName, until due: Int64, _ isCounted: Bool) {
+  private func hold(_ claimed: ClaimedName, until due: Int64, _ end: AttemptEnd) {
     // A claim that is held is not late, however long the pause is.
     let deadline = Mutants.has(.holdUnrenewed) ? nil : own.workerDeadline
     let renewal = deadline.map { now.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
     let isLate = state.withLock { state in
       guard !state.isStopped else { return true }
       state.inHand += 1
-      state.machine.hold(
-        .init(claimed: claimed, due: due, renewal: renewal, isCounted: isCounted))
+      state.machine.hold(.init(claimed: claimed, due: due, renewal: renewal, end: end))
       return false
     }
     if isLate {
-      try? putBack(claimed, isCounted: isCounted)
+      try? putBack(claimed, after: end)
     } else {
       runner.trigger()
     }
@@ -103,37 +104,34 @@ extension QueueWorker {
 
   func renew(_ held: QueueMachine.Held) {
     do throws(WormholeError) {
-      hold(try renewed(held.claimed), until: held.due, held.isCounted)
+      hold(try renewed(held.claimed), until: held.due, held.end)
     } catch {
       log(.error, error, held.claimed.name)
-      if error.code != .superseded { hold(held.claimed, until: held.due, held.isCounted) }
+      if error.code != .superseded { hold(held.claimed, until: held.due, held.end) }
     }
     letGo(held.claimed)
   }
 
   func putBack(_ held: QueueMachine.Held) {
     do throws(WormholeError) {
-      try putBack(held.claimed, isCounted: held.isCounted)
+      try putBack(held.claimed, after: held.end)
     } catch {
       log(.error, error, held.claimed.name)
       // Otherwise another worker returns the message after the handling deadline.
-      if error.code != .superseded {
-        hold(held.claimed, .seconds(1), isCounted: held.isCounted)
-      }
+      if error.code != .superseded { hold(held.claimed, .seconds(1), held.end) }
     }
     letGo(held.claimed)
   }
 
   /// Returns a claim to the queue, for any worker.
-  private func putBack(_ claimed: ClaimedName, isCounted: Bool) throws(WormholeError) {
+  private func putBack(
+    _ claimed: ClaimedName, after end: AttemptEnd
+  ) throws(WormholeError) {
     do throws(Errno) {
-      let attempts = isCounted ? claimed.attempt : claimed.attempt - 1
-      let isOurs =
-        attempts == 0 && (claimed.name.key == nil || Mutants.has(.returnKeysToInbox))
-        ? try own.move(claimed.text, from: .claimed, to: queue, .inbox, as: claimed.name.text)
-        : try own.move(
-          claimed.text, from: .claimed, to: queue, .claimed,
-          as: claimed.returned(attempts: attempts).text)
+      let back = claimed.returned(after: end)
+      let isOurs = try own.move(
+        claimed.text, from: .claimed, to: queue, back == nil ? .inbox : .claimed,
+        as: back?.text ?? claimed.name.text)
       if !isOurs { throw .noSuchFile }
     } catch {
       if error == .noSuchFile { throw settlement.superseded("requeue message", claimed, error) }
@@ -145,7 +143,7 @@ extension QueueWorker {
   func renewed(_ claimed: ClaimedName) throws(WormholeError) -> ClaimedName {
     let operation = "renew the claim of message"
     if Mutants.has(.keepClaimName) { return claimed }
-    let next = freshClaim(claimed.name, attempt: claimed.attempt)
+    let next = claimed.renewed(claim: freshClaim)
     do throws(Errno) {
       if try own.move(claimed.text, from: .claimed, .claimed, as: next.text) { return next }
     } catch {

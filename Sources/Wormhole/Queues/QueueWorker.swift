@@ -225,19 +225,21 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  func freshClaim(_ name: MessageName, attempt: Int) -> ClaimedName {
-    let claim = state.withLock { state in
+  /// The number of a new claim.
+  var freshClaim: Int {
+    state.withLock { state in
       // A number comes again only after billions of claims, when no holder of the first is left.
       state.lastClaim = state.lastClaim == ClaimedName.lastClaim ? 1 : state.lastClaim + 1
       return state.lastClaim
     }
-    // The name of the file has space for two digits of the attempt.
-    return ClaimedName(name, attempt: min(attempt, 60), claim: claim)
   }
+
+  /// The highest counted attempt: the name of the file has space for two digits.
+  private static let mostAttempts = 60
 
   private func claim(_ name: MessageName) {
     guard !mustWait(.fresh(name)) else { return }
-    let claimed = freshClaim(name, attempt: 1)
+    let claimed = ClaimedName(name, attempt: 1, claim: freshClaim)
     take(name.text, from: .inbox, claimed) { worker throws(WormholeError) in
       try worker.open(claimed)
     }
@@ -246,7 +248,9 @@ final class QueueWorker: Stoppable {
   private func reclaim(_ old: ClaimedName) {
     guard !mustWait(.returned(old)) else { return }
     let isSpent = old.attempt >= settings.attempts
-    let claimed = freshClaim(old.name, attempt: isSpent ? old.attempt : old.attempt + 1)
+    let claimed =
+      isSpent
+      ? old.renewed(claim: freshClaim) : old.next(limit: Self.mostAttempts, claim: freshClaim)
     take(old.text, from: .claimed, claimed) { worker throws(WormholeError) in
       guard !isSpent else {
         return try worker.giveUp(
@@ -277,7 +281,7 @@ final class QueueWorker: Stoppable {
       try body(self)
     } catch {
       log(.error, error, claimed.name)
-      hold(claimed, .seconds(1), isCounted: false)
+      hold(claimed, .seconds(1), .undone)
       letGo(claimed)
     }
   }
@@ -315,7 +319,7 @@ final class QueueWorker: Stoppable {
   private func open(_ claimed: ClaimedName, _ contents: Contents) throws(WormholeError) {
     let header = contents.document.header
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
-    if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
+    if header.hasExpired(claimed.name, isRepeated: claimed.isRepeated, by: present) {
       try settlement.end(claimed, .expired)
       dropFile(of: claimed.name, header)
       return letGo(claimed)

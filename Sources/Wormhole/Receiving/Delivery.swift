@@ -1,6 +1,4 @@
-internal import FoundationEssentials
 internal import WormholeContainerStorage
-internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// A file of messages claimed by this process, from the claim to its outcome.
@@ -16,8 +14,8 @@ final class Delivery: Sendable {
   private let size: Int
   /// The receiver that has claimed the file.
   let receiver: Int
-  /// Whether the messages may have been handled before the machine was started.
-  let isFromEarlierEpoch: Bool
+  /// Whether the messages may have been handled before, apart from the counted attempts.
+  private let wasHandled: Bool
   let isBatch: Bool
   /// The record of the batch's progress; nil for a single message, or without space for a record.
   private let record: BatchProgress.Record?
@@ -29,6 +27,8 @@ final class Delivery: Sendable {
     var hasEnded = false
     /// Whether the only message was handled, but the outcome could not be written yet.
     var isHandled = false
+    /// Whether a handler had the only message, and its attempt did not count.
+    var isInterrupted = false
     /// How many tries to write the outcome have failed.
     var tries = 0
   }
@@ -47,7 +47,9 @@ final class Delivery: Sendable {
     self.receiver = receiver
     self.record = record
     isBatch = slots.count > 1
-    isFromEarlierEpoch = claimed.name.stamp.epoch < mailbox.epoch
+    wasHandled =
+      claimed.name.isRetried || claimed.name.stamp.epoch < mailbox.epoch
+      || !isBatch && claimed.isInterrupted
     self.slots = Monitor(slots)
   }
 
@@ -187,25 +189,35 @@ final class Delivery: Sendable {
     for index in left { mailbox.release(self, index) }
   }
 
+  /// Whether an earlier attempt may have handled a message, apart from the counted attempts.
+  func isRepeated(_ index: Int) -> Bool {
+    wasHandled || (isBatch ? withSlots { $0.isInterrupted(index) } : isInterrupted)
+  }
+
+  /// Whether a handler had the only message, and its attempt did not count.
+  var isInterrupted: Bool { ending.withLock { $0.isInterrupted } }
+
   /// Requeues a message that was not delivered after all, or that its receiver leaves to others;
   /// not counted as an attempt.
-  func putBack(_ index: Int, after pause: Duration = .zero) {
+  func putBack(_ index: Int, _ end: AttemptEnd = .undone, after pause: Duration = .zero) {
     if isBatch {
       withSlots { slots in
-        slots.undo(index)
+        slots.undo(index, isInterrupted: end == .interrupted)
         if !Mutants.has(.forgetPutBack) { note(index...index, slots) }
       }
+    } else if end == .interrupted {
+      ending.withLock { $0.isInterrupted = true }
     }
     mailbox.release(self, index, after: pause)
   }
 
   /// Restores a message to its state before the claim, for another process; not counted as an
   /// attempt, in this incarnation or the next.
-  func unclaim(_ index: Int) throws(WormholeError) {
-    guard !isBatch else { return putBack(index) }
+  func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
+    guard !isBatch else { return putBack(index, end) }
     try ending.withLock { ending throws(WormholeError) in
       guard !ending.hasEnded else { return }
-      try mailbox.unclaim(claimed)
+      try mailbox.unclaim(claimed, end)
       ending.hasEnded = true
       mailbox.closed(self, record)
     }
@@ -356,67 +368,6 @@ final class Delivery: Sendable {
   func contents() throws(WormholeError) -> Contents { try mailbox.contents(of: claimed) }
 }
 
-/// The contents of a file of messages, retained while in use.
-final class Contents: Sendable {
-  let document: MessageFile.Document
-  private let name: MessageName
-  private let limits: PropertyListLimits
-  /// The values in the type requested last: a batch is decoded once, not once a message.
-  private let decoded = Monitor<AnyObject?>(nil)
-
-  init(_ name: MessageName, _ document: MessageFile.Document, _ limits: PropertyListLimits) {
-    self.name = name
-    self.document = document
-    self.limits = limits
-  }
-
-  @_specialize(where Value == Data)
-  func value<Value: Decodable & Sendable>(
-    _ index: Int, as type: Value.Type
-  ) throws(WormholeError) -> Value {
-    if let value = document.leaf(index, as: type) { return value }
-    let operation = "read message"
-    guard name.count > 1 else {
-      let (list, limits) = (document.list, limits)
-      return try WormholeError.reading(operation, name.id, of: .message, as: Value.self) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: list).value
-      }
-    }
-    switch try values(as: type).all[index] {
-    case .success(let value): return value
-    case .failure(let error):
-      throw WormholeError(
-        error, operation, name.id, of: .message, as: Value.self, otherwise: .typeMismatch)
-    }
-  }
-
-  /// Returns all values of a batch.
-  ///
-  /// Two concurrent callers may both decode: a type's own code may do anything, and is not called
-  /// under a lock.
-  private func values<Value: Decodable & Sendable>(
-    as type: Value.Type
-  ) throws(WormholeError) -> DecodedValues<Value> {
-    if let known = decoded.withLock({ $0 }) as? DecodedValues<Value> { return known }
-    let (list, limits) = (document.list, limits)
-    let values = try WormholeError.reading(
-      "read message", name.id, of: .message, as: Value.self
-    ) {
-      try DecodedValues(
-        BinaryDecoder(limits: limits)
-          .decode(MessageFile.OpenedBatch<Value>.self, from: list).values)
-    }
-    decoded.withLock { $0 = values }
-    return values
-  }
-}
-
-/// A claimed file and its contents.
-struct OpenedFile: Sendable {
-  let delivery: Delivery
-  let contents: Contents
-}
-
 /// A file held by one receiver; on its release, the messages not given out go to other receivers.
 final class BatchCursor: Sendable {
   private let file: OpenedFile
@@ -433,11 +384,4 @@ final class BatchCursor: Sendable {
   func next(after message: Message) -> Message? {
     file.delivery.next(file.contents, after: message)
   }
-}
-
-/// The values of a batch as one type.
-private final class DecodedValues<Value: Sendable>: Sendable {
-  /// As many as the batch's name states; the count was checked at the claim.
-  let all: [Result<Value, any Error>]
-  init(_ all: [Result<Value, any Error>]) { self.all = all }
 }

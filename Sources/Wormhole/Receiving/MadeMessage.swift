@@ -11,7 +11,7 @@ package final class MadeMessage: MessageSource {
   let id: String
   let from: String?
   let isUrgent: Bool
-  let isRedelivered: Bool
+  private let isRedelivered: Bool
   let header: MessageFile.Header
   private let madeFile: MadeFile?
   private let bytes: [UInt8]
@@ -44,8 +44,13 @@ package final class MadeMessage: MessageSource {
     handled.withLock { $0 = .failed(reason) }
   }
 
-  func putBack(_ index: Int, after pause: Duration) { handled.withLock { $0 = .putBack } }
-  func unclaim(_ index: Int) { putBack(index, after: .zero) }
+  func isRedelivered(_ index: Int) -> Bool { isRedelivered }
+
+  func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration) {
+    handled.withLock { $0 = .putBack }
+  }
+
+  func unclaim(_ index: Int, _ end: AttemptEnd) { putBack(index, end, after: .zero) }
   func renew() {}
 
   func abandon(_ index: Int, attempt: Int) {

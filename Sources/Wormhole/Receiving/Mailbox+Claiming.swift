@@ -33,7 +33,7 @@ extension Mailbox {
     // A claim whose file could not even be read was not an attempt.
     if state.withLock({ $0.unread.remove(old) }) != nil { return open(old, for: receiver) }
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
-    let next = ClaimedName(old.name, attempt: min(old.attempt + 1, ClaimedName.limit))
+    let next = old.next()
     if old.attempt >= attempts, !isKnown {
       let reason = "all \(old.attempt) attempts to handle the message were interrupted"
       try? giveUp(old, kind: nil, attempts: old.attempt, reason, by: receiver)
@@ -129,7 +129,7 @@ extension Mailbox {
       if let complaint = header.headers?.complaint(of: "message '\(claimed.name.id)'") {
         log(.warning, complaint, claimed.name)
       }
-      if header.hasExpired(claimed.name, attempt: claimed.attempt, by: present) {
+      if header.hasExpired(claimed.name, isRepeated: claimed.isRepeated, by: present) {
         expire(claimed, header, by: receiver)
         return nil
       }
@@ -153,8 +153,10 @@ extension Mailbox {
     _ claimed: ClaimedName, _ kind: MessageLabel, by receiver: Int
   ) throws(WormholeError) {
     // A message wanted by no receiver waits where it was.
-    if claimed.attempt == 1, !state.withLock({ $0.machine.isWanted(kind) }) {
-      try unclaim(claimed)
+    if claimed.returned(after: .undone) == nil,
+      !state.withLock({ $0.machine.isWanted(kind) })
+    {
+      try unclaim(claimed, .undone)
       return finished(by: receiver)
     }
     state.withLock { _ = $0.unread.insert(claimed) }
@@ -206,14 +208,12 @@ extension Mailbox {
   }
 
   /// Returns a claimed file to the inbox, or to its previous attempt.
-  func unclaim(_ claimed: ClaimedName) throws(WormholeError) {
+  func unclaim(_ claimed: ClaimedName, _ end: AttemptEnd) throws(WormholeError) {
     do throws(Errno) {
-      if claimed.attempt > 1 {
-        let before = ClaimedName(claimed.name, attempt: claimed.attempt - 1)
-        _ = try home.move(claimed.text, from: .claimed, .claimed, as: before.text)
-      } else {
-        _ = try home.move(claimed.text, from: .claimed, .inbox, as: claimed.name.text)
-      }
+      let back = claimed.returned(after: end)
+      _ = try home.move(
+        claimed.text, from: .claimed, back == nil ? .inbox : .claimed,
+        as: back?.text ?? claimed.name.text)
     } catch {
       throw WormholeError(error, "requeue message", claimed.name.id, at: home)
     }

@@ -51,7 +51,7 @@ extension SharedContainer {
         return !isOver()
       }
     } catch {
-      let mayBeTaken = home.folder != .queues && (claimed.attempt > 1 || claimed.name.isRetried)
+      let mayBeTaken = home.folder != .queues && claimed.isRepeated
       if error == .missing, mayBeTaken { return }
       throw WormholeError(error, operation, claimed.name.id, "the file of the message")
     }

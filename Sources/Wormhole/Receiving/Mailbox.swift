@@ -174,7 +174,12 @@ final class Mailbox: Service {
       return (state.open, state.returned)
     }
     // The next incarnation would count the attempt of a message that stays claimed.
-    if !Mutants.has(.countReturned) { for claimed in returned { try? unclaim(claimed) } }
+    if !Mutants.has(.countReturned) {
+      for claimed in returned {
+        let isInterrupted = left[claimed.name]?.delivery.isInterrupted ?? false
+        try? unclaim(claimed, isInterrupted ? .interrupted : .undone)
+      }
+    }
     withExtendedLifetime(left) {}
   }
 

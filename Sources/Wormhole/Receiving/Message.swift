@@ -74,7 +74,7 @@ public final class Message: Sendable {
   /// Whether the message may have been handled before, in whole or in part: an earlier attempt
   /// failed or was interrupted, the message was dead-lettered and is tried again, or the machine
   /// was restarted after the message was sent.
-  public var isRedelivered: Bool { attempt > 1 || source.isRedelivered }
+  public var isRedelivered: Bool { attempt > 1 || source.isRedelivered(batchIndex) }
 
   /// Returns the value that was sent.
   ///
@@ -137,7 +137,14 @@ public final class Message: Sendable {
   /// - Parameter pause: the time before the redelivery.
   public func requeue(after pause: Duration = .zero) {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    source.putBack(batchIndex, after: pause)
+    source.putBack(batchIndex, .undone, after: pause)
+  }
+
+  /// Requeues the message because its receiver ends while its handler has it: no attempt is
+  /// counted, and the message is marked as redelivered.
+  package func interrupt() {
+    guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    source.putBack(batchIndex, .interrupted, after: .zero)
   }
 
   /// Starts the handling deadline of a queue's message anew.
@@ -149,13 +156,13 @@ public final class Message: Sendable {
     if !hasEnded { try source.renew() }
   }
 
-  /// Returns the message to another process, as if never claimed.
+  /// Returns the message to another process.
   ///
   /// For a receiver that is about to end: a continuing receiver would get the message again at
   /// once.
-  package func unclaim() throws(WormholeError) {
+  package func unclaim(_ end: AttemptEnd = .undone) throws(WormholeError) {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    try source.unclaim(batchIndex)
+    try source.unclaim(batchIndex, end)
   }
 
   /// As ``acknowledge()``, but an acknowledgement refused by the system is tried until it

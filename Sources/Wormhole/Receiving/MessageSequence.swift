@@ -129,7 +129,7 @@ private final class LoopMessage {
 
   deinit {
     guard let message, !message.hasEnded, mailbox.container.storage.isOwned else { return }
-    if Task.isCancelled || mailbox.isClosed { return message.requeue() }
+    if Task.isCancelled || mailbox.isClosed { return message.interrupt() }
     mailbox.reject(message, "the loop was left while it handled the message")
   }
 }

@@ -7,19 +7,19 @@ protocol MessageSource: Sendable {
   var from: String? { get }
   var header: MessageFile.Header { get }
   var isUrgent: Bool { get }
-  /// Whether an earlier attempt may have handled the message, apart from the attempts that
-  /// ``Message/attempt`` counts.
-  var isRedelivered: Bool { get }
   var file: ReceivedFile? { get }
 
+  /// Whether an earlier attempt may have handled the message, apart from the attempts that
+  /// ``Message/attempt`` counts.
+  func isRedelivered(_ index: Int) -> Bool
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value
 
   func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt?
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
-  func putBack(_ index: Int, after pause: Duration)
-  func unclaim(_ index: Int) throws(WormholeError)
+  func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration)
+  func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError)
   /// Starts the handling deadline anew.
   func renew() throws(WormholeError)
   /// The receiver released the message and neither acknowledged nor failed it.
@@ -29,15 +29,20 @@ protocol MessageSource: Sendable {
   func log(_ error: WormholeError)
 }
 
-extension OpenedFile: MessageSource {
+/// A claimed file and its contents.
+struct OpenedFile: MessageSource {
+  let delivery: Delivery
+  let contents: Contents
+
   var id: String { delivery.name.id }
   var from: String? { if case .member(let name) = delivery.name.sender { name } else { nil } }
   var header: MessageFile.Header { delivery.header }
   var isUrgent: Bool { delivery.name.isUrgent }
-  var isRedelivered: Bool { delivery.isFromEarlierEpoch || delivery.name.isRetried }
   var file: ReceivedFile? {
     delivery.header.file.map { ReceivedFile(delivery, contents, $0) }
   }
+
+  func isRedelivered(_ index: Int) -> Bool { delivery.isRepeated(index) }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
@@ -54,8 +59,14 @@ extension OpenedFile: MessageSource {
     try delivery.fail(index, attempt: attempt, reason)
   }
 
-  func putBack(_ index: Int, after pause: Duration) { delivery.putBack(index, after: pause) }
-  func unclaim(_ index: Int) throws(WormholeError) { try delivery.unclaim(index) }
+  func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration) {
+    delivery.putBack(index, end, after: pause)
+  }
+
+  func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
+    try delivery.unclaim(index, end)
+  }
+
   func renew() {}
 
   func abandon(_ index: Int, attempt: Int) {

@@ -200,7 +200,7 @@ final class Receiver: Stoppable {
     } catch {
       // The handler of a member that leaves ends in order: no attempt is counted.
       if hasStopped, !Mutants.has(.failCancelled) {
-        message.requeue()
+        message.interrupt()
       } else {
         mailbox.reject(message, "\(error)")
       }

@@ -163,7 +163,7 @@ final class TaskReceiver: Stoppable {
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
       // A closure whose task is cancelled ends in order: no attempt is counted.
-      if hasStopped, !Mutants.has(.failCancelled) { return message.requeue() }
+      if hasStopped, !Mutants.has(.failCancelled) { return message.interrupt() }
       pump.one.mailbox.reject(message, "\(error)")
     }
   }

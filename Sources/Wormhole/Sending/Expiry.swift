@@ -88,13 +88,13 @@ extension MessageFile.Header {
   /// Receivers, senders and queue listings decide by this function alone. A message received in
   /// time never expires afterwards: neither at a later attempt, nor as a retried dead letter.
   ///
-  /// - Parameter attempt: the starting attempt; 0 for a waiting message.
-  func expiry(of name: MessageName, attempt: Int = 0) -> Date? {
-    attempt > 1 || name.isRetried && !Mutants.has(.expireRetried) ? nil : expires
+  /// - Parameter isRepeated: whether a receiver had the message before.
+  func expiry(of name: MessageName, isRepeated: Bool = false) -> Date? {
+    isRepeated || name.isRetried && !Mutants.has(.expireRetried) ? nil : expires
   }
 
-  func hasExpired(_ name: MessageName, attempt: Int = 0, by now: Date) -> Bool {
-    expiry(of: name, attempt: attempt).map { $0 < now } ?? false
+  func hasExpired(_ name: MessageName, isRepeated: Bool = false, by now: Date) -> Bool {
+    expiry(of: name, isRepeated: isRepeated).map { $0 < now } ?? false
   }
 }
 

@@ -26,7 +26,7 @@ public struct QueuedMessage: Hashable, Sendable {
   /// Whether the message goes before all messages that are not urgent.
   public let isUrgent: Bool
   /// The number of the attempt in progress, or interrupted by the end of its receiver; 0 for a
-  /// waiting message.
+  /// waiting message, and for one whose interrupted attempt does not count.
   public let attempt: Int
   /// Why the file is unreadable; nil for a readable file.
   public let damage: String?
@@ -37,7 +37,7 @@ public struct QueuedMessage: Hashable, Sendable {
 
 extension QueuedMessage {
   /// The place among all messages: the claimed ones come first, and the delayed ones last.
-  fileprivate var rank: Int { state == .delayed ? 2 : attempt > 0 ? 0 : 1 }
+  fileprivate var rank: Int { state == .delayed ? 2 : state == .waiting ? 1 : 0 }
 
   /// The same message, whose receiver has ended.
   fileprivate var interrupted: QueuedMessage {

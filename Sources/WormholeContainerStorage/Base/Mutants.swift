@@ -52,6 +52,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case noTakenSync
   case forgetGivenUp
   case forgetPutBack
+  case forgetInterrupted
   case expireRetried
   case passHeldBack
   case anyKind

@@ -53,7 +53,7 @@ struct QueueWorld: ModelWorld {
   var places: [Place]
   var workers: [Worker]
   var budget: Rules
-  /// The messages that were given to a handler in an attempt that counts.
+  /// The messages that a handler has begun with, and has not requeued by itself.
   var given: Set<Int> = []
   var handled: Set<Int> = []
   var violation: String?
@@ -108,7 +108,7 @@ struct QueueWorld: ModelWorld {
         guard budget.expiries > 0 else { return }
         budget.expiries -= 1
       }
-      giveBack(message, claimed, attempts: claimed.attempt)
+      giveBack(message, claimed, after: .failed)
       choices.tell("the claim of message \(message) by worker \(holder) is ended by another")
     case .inbox, .returned, .settled: return
     }
@@ -141,15 +141,17 @@ struct QueueWorld: ModelWorld {
     if case .listing = workers[index].phase { true } else { false }
   }
 
-  private mutating func giveBack(_ message: Int, _ claimed: ClaimedName, attempts: Int) {
-    let name = names[message]
-    if attempts == 0, name.key == nil || rules.mutant == .returnKeysToInbox {
-      places[message] = .inbox
-      for index in living { workers[index].isRinging = true }
-    } else {
-      let back = claimed.returned(attempts: attempts)
+  private mutating func giveBack(
+    _ message: Int, _ claimed: ClaimedName, after end: AttemptEnd
+  ) {
+    var back = claimed.returned(after: end)
+    if back?.attempt == 0, rules.mutant == .returnKeysToInbox { back = nil }
+    if let back {
       places[message] = .returned(back)
       for index in living { workers[index].returned.insert(back) }
+    } else {
+      places[message] = .inbox
+      for index in living { workers[index].isRinging = true }
     }
   }
 
@@ -163,9 +165,9 @@ struct QueueWorld: ModelWorld {
   private mutating func endHandler(of index: Int, _ choices: inout Choices) {
     guard let claimed = workers[index].handling else { return }
     let message = message(claimed.name)
-    let way = choices.pick(3)
+    let way = choices.pick(4)
     if way == 1 { guard budget.failures > 0 else { return } }
-    if way == 2 { guard budget.requeues > 0 else { return } }
+    if way > 1 { guard budget.requeues > 0 else { return } }
     workers[index].handling = nil
     letGo(claimed, index)
     guard isHeld(claimed, by: index) else {
@@ -177,13 +179,16 @@ struct QueueWorld: ModelWorld {
       handled.insert(message)
     case 1:
       budget.failures -= 1
-      workers[index].machine.hold(.init(claimed: claimed, due: 0, isCounted: true))
-    default:
+      workers[index].machine.hold(.init(claimed: claimed, due: 0, end: .failed))
+    case 2:
       budget.requeues -= 1
       given.remove(message)
-      giveBack(message, claimed, attempts: claimed.attempt - 1)
+      giveBack(message, claimed, after: .undone)
+    default:
+      budget.requeues -= 1
+      giveBack(message, claimed, after: .interrupted)
     }
-    let words = ["acknowledges", "fails", "requeues"]
+    let words = ["acknowledges", "fails", "requeues", "is interrupted with"]
     choices.tell("worker \(index) \(words[way]) message \(message)")
   }
 
@@ -226,7 +231,7 @@ struct QueueWorld: ModelWorld {
       let message = message(held.claimed.name)
       letGo(held.claimed, index)
       guard isHeld(held.claimed, by: index) else { return }
-      giveBack(message, held.claimed, attempts: held.claimed.attempt)
+      giveBack(message, held.claimed, after: held.end)
       choices.tell("worker \(index) returns the failed message \(message)")
     }
   }
@@ -262,16 +267,16 @@ struct QueueWorld: ModelWorld {
   ) {
     let message = message(candidate.name)
     workers[index].lastClaim += 1
-    let (from, attempt): (Place, Int) =
+    let claim = workers[index].lastClaim
+    let (from, claimed): (Place, ClaimedName) =
       switch candidate {
-      case .fresh: (.inbox, 1)
-      case .returned(let old): (.returned(old), old.attempt + 1)
+      case .fresh(let name): (.inbox, ClaimedName(name, attempt: 1, claim: claim))
+      case .returned(let old): (.returned(old), old.next(claim: claim))
       }
     guard places[message] == from else {
       workers[index].phase = .idle
       return choices.tell("worker \(index) finds message \(message) gone")
     }
-    let claimed = ClaimedName(candidate.name, attempt: attempt, claim: workers[index].lastClaim)
     places[message] = .claimed(claimed, by: index)
     let isSure = candidate.name.key == nil || rules.mutant == .trustClaim
     workers[index].phase = isSure ? .opening(claimed) : .checking(claimed, 0)
@@ -298,7 +303,7 @@ struct QueueWorld: ModelWorld {
       workers[index].machine.found(key, inUseFor: nil, until: 0)
       workers[index].phase = .idle
       guard isHeld(claimed, by: index) else { return }
-      giveBack(message(claimed.name), claimed, attempts: claimed.attempt - 1)
+      giveBack(message(claimed.name), claimed, after: .undone)
     } else if part == last {
       workers[index].machine.took(key)
       workers[index].phase = .opening(claimed)
@@ -321,7 +326,7 @@ struct QueueWorld: ModelWorld {
     }
     choices.tell("worker \(index) handles message \(message), attempt \(claimed.attempt)")
     workers[index].handling = claimed
-    if !given.insert(message).inserted, claimed.attempt == 1 {
+    if !given.insert(message).inserted, !claimed.isRepeated {
       violation = "a redelivery is not marked"
     }
     for other in names.indices where other != message && names[other].key == claimed.name.key {

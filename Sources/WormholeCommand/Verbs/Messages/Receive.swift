@@ -156,7 +156,9 @@ extension Invocation {
     if let line = self.value(.exec) {
       let reason: String?
       do {
-        reason = try run(line, on: value, settings(of: message)) { try? message.unclaim() }
+        reason = try run(line, on: value, settings(of: message)) {
+          try? message.unclaim(.interrupted)
+        }
       } catch {
         // Not counted as an attempt: if the program is missing, repeated starts would make the
         // message a dead letter.

@@ -136,7 +136,7 @@ private final class Jobs: Sendable {
     }
     guard let reason else { return try done(message) }
     // A program that was asked to end has not refused the message.
-    if Interruption.isAsked { return message.requeue() }
+    if Interruption.isAsked { return message.interrupt() }
     invocation.output.tell(
       "message '\(message.id)' is not handled (attempt \(message.attempt)): \(reason)")
     throw NotHandled(description: reason)
