@@ -93,10 +93,8 @@ final class BatchProgress: Sendable {
   private static func key(_ name: MessageName) -> [UInt8] {
     var text = name.text
     return text.withUTF8 { bytes in
-      // FNV-1a: the stamp distinguishes nearly all names, and the hash the rest.
-      let hash = bytes.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
-        ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3
-      }
+      // The stamp distinguishes nearly all names, and the hash the rest.
+      let hash = FowlerHash.hash(bytes)
       return Array(bytes[2..<22]) + withUnsafeBytes(of: hash.littleEndian) { Array($0) }
     }
   }

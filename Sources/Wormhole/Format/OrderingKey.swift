@@ -14,11 +14,8 @@ package struct OrderingKey: Hashable, Sendable {
 
   init(digits: UInt64) { self.digits = digits }
 
-  /// FNV-1a, as for the other hashes in names, which every program computes in the same way.
   package init(of key: String) {
-    let hash = key.utf8.reduce(UInt64(0xcbf2_9ce4_8422_2325)) {
-      ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3
-    }
+    let hash = FowlerHash.hash(key.utf8)
     digits = (hash ^ hash >> 48) & 0xffff_ffff_ffff
   }
 

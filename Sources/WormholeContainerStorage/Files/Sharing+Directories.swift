@@ -107,11 +107,9 @@ extension Sharing {
   }
   static let hiddenPrefix = ".wormhole-"
 
-  /// Returns a hidden name that is always the same for a given name: FNV-1a, in 64 bits.
+  /// Returns a hidden name that is always the same for a given name.
   static func hiddenName(of name: String) -> String {
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    let digits = String(hash, radix: 16)
+    let digits = String(FowlerHash.hash(name.utf8), radix: 16)
     return hiddenPrefix + String(repeating: "0", count: 16 - digits.count) + digits
   }
 }
