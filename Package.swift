@@ -54,7 +54,10 @@ let package = Package(
   ],
   targets: [
     .target(name: "WormholeCLinux"),
-    .target(name: "WormholeSyscalls", dependencies: ["WormholeCLinux"], swiftSettings: house),
+    .target(name: "WormholeLibC", swiftSettings: house),
+    .target(
+      name: "WormholeSyscalls", dependencies: ["WormholeCLinux", "WormholeLibC"],
+      swiftSettings: house),
     .target(name: "WormholeCChecksum"),
     .target(
       name: "WormholePropertyLists", dependencies: ["WormholeCChecksum"], swiftSettings: house),

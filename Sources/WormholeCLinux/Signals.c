@@ -6,6 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+void linux_set_signal(int number, int is_ignored) {
+  signal(number, is_ignored ? SIG_IGN : SIG_DFL);
+}
+
+int linux_ignores_signal(int number) {
+  struct sigaction action;
+  return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /* Signals that a thread waits for, in place of their action. The handler does only what a handler
    may: it sets a bit and posts a semaphore. */
 static sem_t arrivals;

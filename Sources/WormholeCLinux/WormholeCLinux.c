@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "WormholeCLinux.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
@@ -8,6 +10,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -26,8 +29,10 @@ static _Thread_local const void *thread_mark;
 const void *linux_thread_mark(void) { return thread_mark; }
 void linux_set_thread_mark(const void *mark) { thread_mark = mark; }
 
+char **linux_environment(void) { return environ; }
+
 int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags) {
-  return renameat2(from, old, to, new_, flags);
+  return (int)syscall(SYS_renameat2, from, old, to, new_, flags);
 }
 
 int linux_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, int beneath) {
@@ -132,10 +137,37 @@ off_t linux_next_hole(int descriptor, off_t from) { return lseek(descriptor, fro
 int linux_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }
 
 int linux_close_others(void *file_actions) {
+#ifdef __GLIBC__
   return posix_spawn_file_actions_addclosefrom_np(file_actions, 3);
+#else
+  /* Closes what is open now: what another thread opens later, without close-on-exec, is inherited.
+     A descriptor that is closed by then is none to fail for. */
+  DIR *open = opendir("/proc/self/fd");
+  if (open == NULL) return errno;
+  int failure = 0;
+  for (struct dirent *entry; failure == 0 && (entry = readdir(open)) != NULL;) {
+    int number = atoi(entry->d_name);
+    if (number > 2) failure = posix_spawn_file_actions_addclose(file_actions, number);
+  }
+  closedir(open);
+  return failure;
+#endif
 }
 
 const int linux_spawn_session = POSIX_SPAWN_SETSID;
+
+int linux_start_thread(uintptr_t *thread, void *(*body)(void *), void *argument) {
+  pthread_t handle;
+  int result = pthread_create(&handle, NULL, body, argument);
+  if (result == 0) *thread = (uintptr_t)handle;
+  return result;
+}
+
+void linux_join_thread(uintptr_t thread) { pthread_join((pthread_t)thread, NULL); }
+
+void linux_detach_thread(uintptr_t thread) { pthread_detach((pthread_t)thread); }
+
+uintptr_t linux_current_thread(void) { return (uintptr_t)pthread_self(); }
 
 /* The kernel stores fifteen characters. */
 void linux_name_thread(const char *name) {

@@ -23,7 +23,7 @@ struct Example: Sendable {
     Example(.imports, "import WormholeCLinux", in: "Tests/SyscallsTests/A.swift"),
     Example(.testing, "package import Testing", in: "Tests/TestSupport/A.swift"),
     Example(.calls, "import FoundationEssentials\nlet file = open(path, O_RDONLY)"),
-    Example(.calls, "import Dispatch\n_ = Glibc.flock(descriptor, LOCK_EX)"),
+    Example(.calls, "import Dispatch\n_ = WormholeLibC.flock(descriptor, LOCK_EX)"),
     Example(
       .calls, "import Foundation\ntext(\"\\(unlink(path))\")", in: "Sources/AppGroups/A.swift"),
     Example(.fileCalls, "let data = try Data(contentsOf: url)"),
@@ -86,7 +86,7 @@ struct Example: Sendable {
     Example(
       .timers, "let queue = DispatchQueue(label: \"a\")", in: "Sources/WormholeDropIns/A.swift"),
     Example(.timers, "queue.soon(after: .seconds(1)) {}  // not asyncAfter(deadline:)"),
-    Example(.imports, "import Glibc", in: "Sources/WormholeSyscalls/A.swift"),
+    Example(.imports, "import WormholeLibC", in: "Sources/WormholeSyscalls/A.swift"),
     Example(.imports, "import Foundation", in: "Sources/AppGroups/A.swift"),
     Example(.imports, "// import Glibc"),
     Example(.calls, "import Foundation\ntry directory.open(name)"),

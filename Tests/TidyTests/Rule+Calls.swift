@@ -14,7 +14,7 @@ extension Rule {
         .map(\.text))
     return file.words.enumerated().flatMap { index, words in
       words.compactMap { word in
-        guard word.isCalled, !word.hasLabel, word.owner == nil || word.owner == "Glibc",
+        guard word.isCalled, !word.hasLabel, word.owner == nil || word.owner == "WormholeLibC",
           systemCalls.contains(word.text), !own.contains(word.text),
           word.text != "exit" || file.room != "WormholeBenchmarks"
         else { return nil }
@@ -24,7 +24,7 @@ extension Rule {
   }
 
   private static let doors: Set<String> = [
-    "Glibc", "Foundation", "FoundationEssentials", "Dispatch",
+    "Glibc", "WormholeLibC", "Foundation", "FoundationEssentials", "Dispatch",
   ]
 
   private static let systemCalls: Set<Substring> = [

@@ -3,7 +3,7 @@ extension Rule {
   static let imports = Rule("imports", in: \.code) { line, file in
     guard file.isSwift, let module = imported(by: line) else { return nil }
     if file.isTest {
-      return ["Glibc", "WormholeCLinux", "Dispatch"].contains(module)
+      return ["Glibc", "WormholeLibC", "WormholeCLinux", "Dispatch"].contains(module)
         ? "tests reach the system through WormholeSyscalls, not through \(module)" : nil
     }
     guard file.isSource, let allowed = rooms[file.room] else { return nil }
@@ -51,7 +51,8 @@ extension Rule {
       "WormholeCLinux": [],
       "WormholeAllocationCounter": [],
       "WormholeCFloor": [],
-      "WormholeSyscalls": ["WormholeCLinux", "Glibc"],
+      "WormholeLibC": ["Glibc", "Musl"],
+      "WormholeSyscalls": ["WormholeCLinux", "WormholeLibC"],
       "WormholeCChecksum": [],
       "WormholePropertyLists": ["WormholeCChecksum"],
       "WormholeContainerStorage": container,

@@ -44,6 +44,7 @@ int linux_pipe(int ends[2]);
    output only: bytes arrive as they were written, and reading at this process's end never waits. */
 int linux_pseudo_terminal(int rows, int columns, int for_output, int ends[2]);
 ssize_t linux_getdents(int directory, void *buffer, size_t size);
+char **linux_environment(void);
 /* The command-line arguments, the program's name first, a null pointer last. */
 char **linux_arguments(void);
 /* Whether the thread that asks is the one that main runs on. */
@@ -69,6 +70,11 @@ extern const int linux_spawn_session;
 int linux_spawn_alone(
     pid_t *process, const char *program, char *const words[], char *const settings[],
     const char *directory);
+/* A thread as a number, which is a pointer in some C libraries. Started or not: an error number. */
+int linux_start_thread(uintptr_t *thread, void *(*body)(void *), void *argument);
+void linux_join_thread(uintptr_t thread);
+void linux_detach_thread(uintptr_t thread);
+uintptr_t linux_current_thread(void);
 void linux_name_thread(const char *name);
 
 /* A pointer that each thread stores separately. */
@@ -117,6 +123,9 @@ void linux_gate_broadcast(struct linux_gate *gate);
 int linux_gate_wait(struct linux_gate *gate, int64_t until);
 int linux_gate_is_inherited(struct linux_gate *gate);
 
+/* Sets a signal to its default action, or ignores it. */
+void linux_set_signal(int number, int is_ignored);
+int linux_ignores_signal(int number);
 /* Precedes the thread that awaits signals; once in each process, also after a fork. */
 int linux_begin_awaiting_signals(void);
 /* Catches a signal in place of its action, until its release. Not for several threads at once. */

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The system calls of this module, by their kernel names.
 ///

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// A moment on the monotonic clock, which stops while the host sleeps.
 public struct Instant: Comparable, Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The reason why a system call failed.
 package struct Errno: Error, Hashable, Sendable {

@@ -1,5 +1,5 @@
 #if FAULT_POINTS
-  import Glibc
+  import WormholeLibC
   import Synchronization
 
   /// Faults on demand, before and after every system call of this module.
@@ -48,7 +48,7 @@
         }
       }
       if let path = getenv("WORMHOLE_FAULT_TRACE") {
-        plan.trace = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        plan.trace = WormholeLibC.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
       }
       plan.seen = plan.rules.map { _ in 0 }
       guard !plan.rules.isEmpty || plan.trace >= 0 else { return }
@@ -116,11 +116,11 @@
 
     private static func carryOut(_ action: FaultRule.Action) {
       switch action {
-      case .kill: Glibc.kill(Glibc.getpid(), SIGKILL)
+      case .kill: WormholeLibC.kill(WormholeLibC.getpid(), SIGKILL)
       // The signal goes to this very thread. If it went to the process, another thread could take
       // the signal, and this thread could make its call before the process is suspended.
-      case .stop: Glibc.raise(SIGSTOP)
-      case .delay(let milliseconds): Glibc.usleep(UInt32(milliseconds) * 1000)
+      case .stop: WormholeLibC.raise(SIGSTOP)
+      case .delay(let milliseconds): WormholeLibC.usleep(UInt32(milliseconds) * 1000)
       case .pause(let pause): pause.reach()
       case .fail, .short: break
       }
@@ -137,7 +137,7 @@
       names?.append("\(call.rawValue) \(path)")
       guard trace >= 0 else { return }
       let line = "\(calls) \(call.rawValue) \(path)\n"
-      _ = line.withCString { Glibc.write(trace, $0, strlen($0)) }
+      _ = line.withCString { WormholeLibC.write(trace, $0, strlen($0)) }
     }
 
     /// Counts the call against each matching rule; the first rule that is due applies.
@@ -170,7 +170,7 @@
       let last = name.map { String(cString: $0) }
       guard descriptor >= 0 else { return last ?? "" }
       let folder = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
-        let count = Glibc.readlink("/proc/self/fd/\(descriptor)", buffer.baseAddress!, 4096)
+        let count = WormholeLibC.readlink("/proc/self/fd/\(descriptor)", buffer.baseAddress!, 4096)
         let bytes = buffer.prefix(max(0, count)).map { UInt8(truncatingIfNeeded: $0) }
         return String(decoding: bytes, as: UTF8.self)
       }

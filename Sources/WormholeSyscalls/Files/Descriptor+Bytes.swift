@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 extension Descriptor {
@@ -7,7 +7,7 @@ extension Descriptor {
     let descriptor = try number
     let count = shortened(.read, descriptor, buffer.count)
     return try perform(.read, on: descriptor) {
-      Glibc.read(descriptor, buffer.baseAddress, count)
+      WormholeLibC.read(descriptor, buffer.baseAddress, count)
     }
   }
 
@@ -18,7 +18,7 @@ extension Descriptor {
     let descriptor = try number
     let count = shortened(.pread, descriptor, buffer.count)
     return try perform(.pread, on: descriptor) {
-      Glibc.pread(descriptor, buffer.baseAddress, count, offset)
+      WormholeLibC.pread(descriptor, buffer.baseAddress, count, offset)
     }
   }
 
@@ -41,7 +41,7 @@ extension Descriptor {
     let descriptor = try number
     let count = shortened(.write, descriptor, bytes.count)
     return try perform(.write, on: descriptor) {
-      Glibc.write(descriptor, bytes.baseAddress, count)
+      WormholeLibC.write(descriptor, bytes.baseAddress, count)
     }
   }
 
@@ -71,7 +71,7 @@ extension Descriptor {
       let count = shortened(.pwrite, descriptor, rest.count)
       let position = offset + done
       let written = try perform(.pwrite, on: descriptor) {
-        Glibc.pwrite(descriptor, rest.baseAddress, count, position)
+        WormholeLibC.pwrite(descriptor, rest.baseAddress, count, position)
       }
       guard written > 0 else { throw .inputOutput }
       done += written
@@ -86,7 +86,7 @@ extension Descriptor {
 
   package func truncate(to size: Int) throws(Errno) {
     let descriptor = try number
-    _ = try perform(.ftruncate, on: descriptor) { Glibc.ftruncate(descriptor, size) }
+    _ = try perform(.ftruncate, on: descriptor) { WormholeLibC.ftruncate(descriptor, size) }
   }
 
   /// Returns where data begins, at the offset or behind it; nil if only holes follow, or nothing.
@@ -134,7 +134,7 @@ extension Descriptor {
   package func sync() throws(Errno) {
     let descriptor = try number
     CallCounters.countSync()
-    _ = try perform(.fsync, on: descriptor) { Glibc.fsync(descriptor) }
+    _ = try perform(.fsync, on: descriptor) { WormholeLibC.fsync(descriptor) }
   }
 }
 

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// Files that are neither regular files nor directories, and further attributes of files.
 extension Descriptor {
@@ -9,7 +9,9 @@ extension Descriptor {
     _ name: UnsafePointer<CChar>, to target: UnsafePointer<CChar>
   ) throws(Errno) {
     let directory = try number
-    _ = try perform(.symlink, on: directory, name) { Glibc.symlinkat(target, directory, name) }
+    _ = try perform(.symlink, on: directory, name) {
+      WormholeLibC.symlinkat(target, directory, name)
+    }
   }
 
   /// Returns the target of a symbolic link, at most 4096 bytes.
@@ -27,7 +29,7 @@ extension Descriptor {
   ) throws(Errno) -> [UInt8] {
     try withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer throws(Errno) in
       let count = try perform(.readlink, on: directory, name) {
-        Glibc.readlinkat(directory, name, buffer.baseAddress!, buffer.count)
+        WormholeLibC.readlinkat(directory, name, buffer.baseAddress!, buffer.count)
       }
       return Array(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: buffer[..<count])))
     }
@@ -39,7 +41,7 @@ extension Descriptor {
   ) throws(Errno) {
     let directory = try number
     _ = try perform(.mknod, on: directory, name) {
-      Glibc.mknodat(directory, name, type | mode, 0)
+      WormholeLibC.mknodat(directory, name, type | mode, 0)
     }
   }
 }

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// The names in a directory, read in one pass from the start.
@@ -25,7 +25,7 @@ extension Descriptor {
   ) throws(Errno) {
     let directory = try number
     if !isFresh {
-      _ = try perform(.lseek, on: directory) { Glibc.lseek(directory, 0, SEEK_SET) }
+      _ = try perform(.lseek, on: directory) { WormholeLibC.lseek(directory, 0, SEEK_SET) }
     }
     let size = 32 * 1024
     let buffer = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)

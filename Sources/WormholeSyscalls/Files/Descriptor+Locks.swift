@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// The two kinds of lock: flock(2) for mutual exclusion, and open-file-description locks for

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// The effect of a rename if the new name is taken.
@@ -27,7 +27,7 @@ extension Descriptor {
   ) throws(Errno) {
     let (from, to) = (try number, try directory.number)
     guard rule != .replacing else {
-      _ = try perform(.rename, on: to, new) { Glibc.renameat(from, old, to, new) }
+      _ = try perform(.rename, on: to, new) { WormholeLibC.renameat(from, old, to, new) }
       return
     }
     do throws(Errno) {
@@ -55,7 +55,7 @@ extension Descriptor {
     _ new: UnsafePointer<CChar>
   ) throws(Errno) {
     let (from, to) = (try number, try directory.number)
-    _ = try perform(.link, on: to, new) { Glibc.linkat(from, old, to, new, 0) }
+    _ = try perform(.link, on: to, new) { WormholeLibC.linkat(from, old, to, new, 0) }
   }
 
   /// Gives this open file a name, even if the name under which it was opened now has another file.
@@ -64,13 +64,13 @@ extension Descriptor {
   ) throws(Errno) {
     let (own, to) = ("/proc/self/fd/\(try number)", try directory.number)
     _ = try perform(.link, on: to, new) {
-      Glibc.linkat(AT_FDCWD, own, to, new, CInt(AT_SYMLINK_FOLLOW))
+      WormholeLibC.linkat(AT_FDCWD, own, to, new, CInt(AT_SYMLINK_FOLLOW))
     }
   }
 
   package func unlink(_ name: UnsafePointer<CChar>) throws(Errno) {
     let directory = try number
-    _ = try perform(.unlink, on: directory, name) { Glibc.unlinkat(directory, name, 0) }
+    _ = try perform(.unlink, on: directory, name) { WormholeLibC.unlinkat(directory, name, 0) }
   }
 
   /// Creates a directory with all bits of this mode.
@@ -82,7 +82,7 @@ extension Descriptor {
     let directory = try number
     _ = try perform(.mkdir, on: directory, name) {
       keepsUmask
-        ? Glibc.mkdirat(directory, name, mode) : Self.makeWhole(name, in: directory, mode)
+        ? WormholeLibC.mkdirat(directory, name, mode) : Self.makeWhole(name, in: directory, mode)
     }
   }
 
@@ -91,23 +91,23 @@ extension Descriptor {
   private static func makeWhole(
     _ name: UnsafePointer<CChar>, in directory: CInt, _ mode: FileMode
   ) -> CInt {
-    guard Glibc.mkdirat(directory, name, mode) == 0 else { return -1 }
+    guard WormholeLibC.mkdirat(directory, name, mode) == 0 else { return -1 }
     var status = stat()
     guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
       status.st_mode & mode != mode
     else { return 0 }
     let flags = OpenFlags.directory.union(.always).rawValue
-    let made = Glibc.openat(directory, name, flags)
+    let made = WormholeLibC.openat(directory, name, flags)
     guard made >= 0 else { return 0 }
-    _ = Glibc.fchmod(made, status.st_mode & 0o7777 | mode)
-    _ = Glibc.close(made)
+    _ = WormholeLibC.fchmod(made, status.st_mode & 0o7777 | mode)
+    _ = WormholeLibC.close(made)
     return 0
   }
 
   package func removeDirectory(_ name: UnsafePointer<CChar>) throws(Errno) {
     let directory = try number
     _ = try perform(.rmdir, on: directory, name) {
-      Glibc.unlinkat(directory, name, CInt(AT_REMOVEDIR))
+      WormholeLibC.unlinkat(directory, name, CInt(AT_REMOVEDIR))
     }
   }
 
@@ -118,12 +118,12 @@ extension Descriptor {
     path: UnsafePointer<CChar>, mode: FileMode, keepsUmask: Bool = false
   ) throws(Errno) {
     _ = try perform(.mkdir, path) {
-      keepsUmask ? Glibc.mkdirat(AT_FDCWD, path, mode) : makeWhole(path, in: AT_FDCWD, mode)
+      keepsUmask ? WormholeLibC.mkdirat(AT_FDCWD, path, mode) : makeWhole(path, in: AT_FDCWD, mode)
     }
   }
 
   /// Removes an empty directory at a user's path.
   package static func removeDirectory(path: UnsafePointer<CChar>) throws(Errno) {
-    _ = try perform(.rmdir, path) { Glibc.unlinkat(AT_FDCWD, path, CInt(AT_REMOVEDIR)) }
+    _ = try perform(.rmdir, path) { WormholeLibC.unlinkat(AT_FDCWD, path, CInt(AT_REMOVEDIR)) }
   }
 }

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 import Synchronization
 internal import WormholeCLinux
 
@@ -50,7 +50,7 @@ extension Descriptor {
   ) throws(Errno) -> Descriptor {
     let all = flags.union(.always).rawValue
     return Descriptor(
-      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, mode) })
+      adopting: try perform(.open, path) { WormholeLibC.openat(AT_FDCWD, path, all, mode) })
   }
 
   /// Opens a user's path as ``open(path:_:mode:)`` does, but follows a link in the last component:
@@ -60,7 +60,7 @@ extension Descriptor {
   ) throws(Errno) -> Descriptor {
     let all = flags.union(.alwaysFollowing).rawValue
     return Descriptor(
-      adopting: try perform(.open, path) { Glibc.openat(AT_FDCWD, path, all, 0) })
+      adopting: try perform(.open, path) { WormholeLibC.openat(AT_FDCWD, path, all, 0) })
   }
 
   /// Opens a handle, as ``OpenFlags/path`` does, on the file at a path of which no component, not
@@ -99,7 +99,9 @@ extension Descriptor {
     let all = flags.union(.always).rawValue
     // A single component cannot lead elsewhere, and openat is the cheaper call.
     if isSingleComponent(name) {
-      return try perform(.open, on: directory, name) { Glibc.openat(directory, name, all, mode) }
+      return try perform(.open, on: directory, name) {
+        WormholeLibC.openat(directory, name, all, mode)
+      }
     }
     do throws(Errno) {
       // Unlike openat, openat2 refuses flags that have no meaning beside `O_PATH`.
@@ -129,7 +131,7 @@ extension Descriptor {
       let above = try folder?.number ?? directory
       do throws(Errno) {
         let step = OpenFlags([.path, .directory]).union(.always).rawValue
-        let found = try perform(.open, on: above, part) { Glibc.openat(above, part, step) }
+        let found = try perform(.open, on: above, part) { WormholeLibC.openat(above, part, step) }
         folder = Descriptor(adopting: found)
       } catch {
         var status = stat()
@@ -140,7 +142,9 @@ extension Descriptor {
       }
     }
     let (above, last) = (try folder?.number ?? directory, parts.last ?? ".")
-    let opened = try perform(.open, on: above, last) { Glibc.openat(above, last, flags, mode) }
+    let opened = try perform(.open, on: above, last) {
+      WormholeLibC.openat(above, last, flags, mode)
+    }
     // The number of `folder` was in use until here.
     _ = consume folder
     return opened

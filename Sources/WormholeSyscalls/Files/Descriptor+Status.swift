@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// The status of a file as the kernel reports it.
@@ -61,7 +61,7 @@ extension Descriptor {
   package func status() throws(Errno) -> FileStatus {
     let descriptor = try number
     var status = stat()
-    _ = try perform(.fstat, on: descriptor) { Glibc.fstat(descriptor, &status) }
+    _ = try perform(.fstat, on: descriptor) { WormholeLibC.fstat(descriptor, &status) }
     return FileStatus(status)
   }
 
@@ -72,7 +72,7 @@ extension Descriptor {
   ) throws(Errno) -> FileStatus {
     var status = stat()
     let flags = isFollowing ? 0 : AT_SYMLINK_NOFOLLOW
-    _ = try perform(.fstatat, path) { Glibc.fstatat(AT_FDCWD, path, &status, flags) }
+    _ = try perform(.fstatat, path) { WormholeLibC.fstatat(AT_FDCWD, path, &status, flags) }
     return FileStatus(status)
   }
 
@@ -81,20 +81,20 @@ extension Descriptor {
     let directory = try number
     var status = stat()
     _ = try perform(.fstatat, on: directory, name) {
-      Glibc.fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW)
+      WormholeLibC.fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW)
     }
     return FileStatus(status)
   }
 
   package func setMode(_ mode: FileMode) throws(Errno) {
     let descriptor = try number
-    _ = try perform(.fchmod, on: descriptor) { Glibc.fchmod(descriptor, mode) }
+    _ = try perform(.fchmod, on: descriptor) { WormholeLibC.fchmod(descriptor, mode) }
   }
 
   /// Sets both times to now, as a notice for other processes.
   package func touch() throws(Errno) {
     let descriptor = try number
-    _ = try perform(.utimensat, on: descriptor) { Glibc.futimens(descriptor, nil) }
+    _ = try perform(.utimensat, on: descriptor) { WormholeLibC.futimens(descriptor, nil) }
   }
 }
 

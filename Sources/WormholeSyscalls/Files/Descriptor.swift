@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// An open file, directory or other kernel object; closes automatically.
@@ -51,7 +51,7 @@ package struct Descriptor: ~Copyable, Sendable {
     // A deinit has no caller that could receive the error; content that must be on disk was synced
     // by an explicit call.
     _ = try perform(.close, on: number, retrying: false) {
-      isGuarded ? linux_close_noted(number) : Glibc.close(number)
+      isGuarded ? linux_close_noted(number) : WormholeLibC.close(number)
     }
   }
 

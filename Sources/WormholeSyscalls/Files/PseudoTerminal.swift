@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 import Synchronization
 internal import WormholeCLinux
 

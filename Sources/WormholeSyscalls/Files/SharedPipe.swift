@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 import Synchronization
 internal import WormholeCLinux
 
@@ -40,7 +40,7 @@ package final class SharedPipe: Sendable {
       let (writing, rest) = (writing, done)
       done += try perform(.write, on: writing) {
         bytes.withUnsafeBytes {
-          Glibc.write(writing, $0.baseAddress! + rest, bytes.count - rest)
+          WormholeLibC.write(writing, $0.baseAddress! + rest, bytes.count - rest)
         }
       }
     }
@@ -53,7 +53,7 @@ package final class SharedPipe: Sendable {
     while bytes.count <= limit {
       let reading = reading
       let count = try perform(.read, on: reading) {
-        buffer.withUnsafeMutableBytes { Glibc.read(reading, $0.baseAddress, $0.count) }
+        buffer.withUnsafeMutableBytes { WormholeLibC.read(reading, $0.baseAddress, $0.count) }
       }
       if count == 0 { break }
       bytes += buffer[..<count]

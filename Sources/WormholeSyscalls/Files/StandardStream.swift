@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The three descriptors that every process starts with.
 ///
@@ -19,7 +19,9 @@ package enum StandardStream: CInt, Sendable {
     var done = 0
     while done < bytes.count {
       done += try perform(.write) {
-        bytes.withUnsafeBytes { Glibc.write(stream, $0.baseAddress! + done, bytes.count - done) }
+        bytes.withUnsafeBytes {
+          WormholeLibC.write(stream, $0.baseAddress! + done, bytes.count - done)
+        }
       }
     }
   }
@@ -29,7 +31,7 @@ package enum StandardStream: CInt, Sendable {
     let stream = rawValue
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = try perform(.read) {
-      buffer.withUnsafeMutableBytes { Glibc.read(stream, $0.baseAddress, $0.count) }
+      buffer.withUnsafeMutableBytes { WormholeLibC.read(stream, $0.baseAddress, $0.count) }
     }
     return Array(buffer[..<count])
   }
@@ -46,7 +48,7 @@ extension StandardStream {
   package static func keepNumbers() {
     for number in CInt(0)...2 where fcntl(number, F_GETFD) == -1 {
       // The kernel gives the lowest free number, so the file gets this number.
-      _ = Glibc.open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
+      _ = WormholeLibC.open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY)
     }
   }
 
@@ -54,6 +56,6 @@ extension StandardStream {
   package func waitUntilBroken() throws(Errno) {
     // No event is requested: the kernel reports errors and hang-ups regardless.
     var entry = pollfd(fd: rawValue, events: 0, revents: 0)
-    _ = try perform(.poll) { Glibc.poll(&entry, 1, -1) }
+    _ = try perform(.poll) { WormholeLibC.poll(&entry, 1, -1) }
   }
 }

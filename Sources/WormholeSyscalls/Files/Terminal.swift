@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The terminal behind a standard stream.
 package enum Terminal {

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// Signals that call a closure in place of their action, until ``end()`` or the first of them.

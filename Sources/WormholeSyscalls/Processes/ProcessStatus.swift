@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The status of a process in /proc; for messages to people, no decision depends on it.
 package struct ProcessStatus: Sendable {

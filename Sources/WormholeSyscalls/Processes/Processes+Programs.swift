@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The locations of programs.
 extension Processes {

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// This process, and all processes that its signals reach.
@@ -47,7 +47,7 @@ package enum Processes {
         Array(($0 + "=").utf8CString.dropLast())
       } + (prefix.map { [Array($0.utf8CString.dropLast())] } ?? [])
     var all: [[CChar]] = []
-    var next = environ
+    var next = linux_environment()!
     while let setting = next.pointee {
       let bytes = UnsafeBufferPointer(start: setting, count: strlen(setting) + 1)
       if !names.contains(where: { bytes.starts(with: $0) }) { all.append(Array(bytes)) }
@@ -72,10 +72,10 @@ package enum Processes {
   }
 
   package static func send(_ signal: Signal, to process: Int32) throws(Errno) {
-    guard Glibc.kill(process, signal.number) == 0 else { throw Errno.current }
+    guard WormholeLibC.kill(process, signal.number) == 0 else { throw Errno.current }
   }
 
-  package static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
+  package static func exit(_ status: Int32) -> Never { WormholeLibC.exit(status) }
 
   /// Ends without flushing, closing or cleaning up, as a crash would.
   package static func exitAtOnce(_ status: Int32) -> Never { _exit(status) }
@@ -172,7 +172,7 @@ package struct Child: Sendable {
     var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
     words.append(nil)
     defer { for word in words { free(word) } }
-    guard let environment else { return body(words, environ) }
+    guard let environment else { return body(words, linux_environment()!) }
     var settings: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) }
     settings.append(nil)
     defer { for setting in settings { free(setting) } }
@@ -232,6 +232,6 @@ package struct Child: Sendable {
 
   /// Passes on a signal that arrived as a number.
   package func send(number: Int32) throws(Errno) {
-    guard Glibc.kill(process, number) == 0 else { throw Errno.current }
+    guard WormholeLibC.kill(process, number) == 0 else { throw Errno.current }
   }
 }

@@ -1,4 +1,5 @@
-import Glibc
+import WormholeLibC
+internal import WormholeCLinux
 
 /// Signals as events to wait for, in place of their default action.
 package enum Signals {
@@ -28,7 +29,7 @@ package enum Signals {
 
   /// Makes the quit key end the process as it ends any program, with no report of a crash.
   package static func quitQuietly() {
-    if !isIgnored(SIGQUIT) { signal(SIGQUIT, SIG_DFL) }
+    if !isIgnored(SIGQUIT) { linux_set_signal(SIGQUIT, 0) }
   }
 
   /// Lets a write fail where it would end the process: to a pipe that nobody reads (EPIPE), or
@@ -37,13 +38,13 @@ package enum Signals {
   /// For programs of this package only: in another program the disposition of a signal is not the
   /// library's to change. Programs that are started begin with the default again.
   package static func failRefusedWrites() {
-    signal(SIGPIPE, SIG_IGN)
-    signal(SIGXFSZ, SIG_IGN)
+    linux_set_signal(SIGPIPE, 1)
+    linux_set_signal(SIGXFSZ, 1)
   }
 
   /// Ends this process by a signal, so that the parent process sees the signal's number.
   package static func end(by number: Int32) -> Never {
-    signal(number, SIG_DFL)
+    linux_set_signal(number, 0)
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, number)
@@ -56,12 +57,7 @@ package enum Signals {
   ///
   /// The parent process may have caused this. This process, and every program started from here,
   /// then continues to ignore the signal.
-  static func isIgnored(_ number: Int32) -> Bool {
-    var action = sigaction()
-    guard sigaction(number, nil, &action) == 0 else { return false }
-    let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-    return handler == unsafeBitCast(SIG_IGN, to: Int.self)
-  }
+  static func isIgnored(_ number: Int32) -> Bool { linux_ignores_signal(number) != 0 }
 
   private static func endings() -> sigset_t {
     var signals = sigset_t()

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// A thread for calls that block.
@@ -6,7 +6,7 @@ internal import WormholeCLinux
 /// Swift's own pool has as many threads as cores: on two cores, two blocked threads would stop the
 /// program.
 package final class Thread: Sendable {
-  private let handle: pthread_t
+  private let handle: UInt
 
   private final class Start {
     let name: String
@@ -32,9 +32,9 @@ package final class Thread: Sendable {
     }
     pthread_sigmask(SIG_SETMASK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var handle = pthread_t()
-    let result = pthread_create(
-      &handle, nil,
+    var handle: UInt = 0
+    let result = linux_start_thread(
+      &handle,
       { argument in
         let start = Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue()
         linux_name_thread(start.name)
@@ -49,7 +49,7 @@ package final class Thread: Sendable {
   }
 
   /// A number that is unique among the running threads of this process.
-  package static var currentNumber: UInt { UInt(pthread_self()) }
+  package static var currentNumber: UInt { linux_current_thread() }
 
   /// Whether the current thread is the one that `main` runs on.
   package static var isMain: Bool { linux_is_main_thread() != 0 }
@@ -61,10 +61,10 @@ package final class Thread: Sendable {
   }
 
   /// Whether this is the calling thread.
-  package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+  package var isCurrent: Bool { handle == linux_current_thread() }
 
-  package func join() { pthread_join(handle, nil) }
+  package func join() { linux_join_thread(handle) }
 
   /// Lets the thread end without a join.
-  package func detach() { pthread_detach(handle) }
+  package func detach() { linux_detach_thread(handle) }
 }

@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 
 /// The events that inotify is to report.
 package struct InotifyMask: OptionSet, Sendable {
@@ -42,7 +42,7 @@ package final class Inotify: Sendable {
   package init() throws(Errno) {
     descriptor = Descriptor(
       adopting: try perform(.inotifyInit) {
-        Glibc.inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
+        WormholeLibC.inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
       })
     buffer = .allocate(byteCount: 16 * 1024, alignment: 8)
   }
@@ -57,13 +57,13 @@ package final class Inotify: Sendable {
     // inotify accepts only paths; this path names the open directory itself.
     let path = "/proc/self/fd/\(watched)"
     return try perform(.inotifyAdd, on: watched) {
-      Glibc.inotify_add_watch(instance, path, mask.rawValue)
+      WormholeLibC.inotify_add_watch(instance, path, mask.rawValue)
     }
   }
 
   package func unwatch(_ number: CInt) throws(Errno) {
     let instance = try descriptor.number
-    _ = try perform(.inotifyRemove) { Glibc.inotify_rm_watch(instance, number) }
+    _ = try perform(.inotifyRemove) { WormholeLibC.inotify_rm_watch(instance, number) }
   }
 
   deinit { buffer.deallocate() }

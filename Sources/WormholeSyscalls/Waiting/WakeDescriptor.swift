@@ -1,4 +1,4 @@
-import Glibc
+import WormholeLibC
 internal import WormholeCLinux
 
 /// A descriptor that one thread raises to wake another thread from a ``WaitSet``.
@@ -16,13 +16,13 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     guard let number = try? descriptor.number else { return }
     var one: UInt64 = 1
     // The write fails only when the counter is full, and a full counter counts as raised.
-    _ = withUnsafeBytes(of: &one) { Glibc.write(number, $0.baseAddress, 8) }
+    _ = withUnsafeBytes(of: &one) { WormholeLibC.write(number, $0.baseAddress, 8) }
   }
 
   /// Makes a raised descriptor unreadable again.
   package func lower() {
     guard let number = try? descriptor.number else { return }
     var count: UInt64 = 0
-    _ = withUnsafeMutableBytes(of: &count) { Glibc.read(number, $0.baseAddress, 8) }
+    _ = withUnsafeMutableBytes(of: &count) { WormholeLibC.read(number, $0.baseAddress, 8) }
   }
 }
