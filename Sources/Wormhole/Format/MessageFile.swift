@@ -6,11 +6,13 @@ internal import WormholeSyscalls
 /// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
 /// `headers` and `file`, and `value`; in a batch, `values`.
 ///
+/// A message that came from another machine may also have `origin` and `redelivered`.
+///
 /// The file's name contains the sender. Values are encoded straight into the dictionary, and read
 /// from the dictionary only on request.
 enum MessageFile {
   enum Key: String, CodingKey {
-    case kind, sent, to, expires, orderingKey, headers, file, value, values
+    case kind, sent, to, expires, orderingKey, headers, file, origin, redelivered, value, values
   }
 
   /// All fields but the values.
@@ -25,6 +27,11 @@ enum MessageFile {
     var headers: MessageHeaders?
     /// The file sent with the message, if any.
     var file: Attached?
+    /// What whoever carries messages between machines has noted for itself: kept, and used by
+    /// nobody else.
+    var origin: PropertyListValue?
+    /// Whether the message may have been handled before, on another machine.
+    var isRedelivered = false
 
     init(from decoder: any Decoder) throws {
       let storage = try decoder.container(keyedBy: Key.self)
@@ -35,6 +42,8 @@ enum MessageFile {
       orderingKey = try storage.decodeIfPresent(String.self, forKey: .orderingKey)
       headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
       file = try storage.decodeIfPresent(Attached.self, forKey: .file)
+      origin = try storage.decodeIfPresent(PropertyListValue.self, forKey: .origin)
+      isRedelivered = try storage.decodeIfPresent(Bool.self, forKey: .redelivered) ?? false
     }
 
     init(
@@ -180,21 +189,23 @@ extension MessageFile.Header {
     case nil: break
     default: return nil
     }
-    // The headers and the file of a message are nested dictionaries, which only the general decoder
-    // reads; a further key may be either, or an ordering key.
+    // The headers, the file and the origin of a message are nested dictionaries, which only the
+    // general decoder reads; a further key may be any of them, or an ordering key.
     guard fields.count == (expires == nil ? 4 : 5) else { return nil }
     self.init(
       kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
   }
 
   /// Writes the header beside the values.
-  fileprivate func add(to leaves: BinaryLeaves) {
+  fileprivate func add(to leaves: BinaryLeaves) throws(PropertyListError) {
     leaves.add("kind", kind)
     leaves.add("sent", sent)
     leaves.add("to", to)
     if let expires { leaves.add("expires", expires) }
     if let orderingKey { leaves.add("orderingKey", orderingKey) }
     if let headers { leaves.add("headers", headers.fields) }
+    if let origin { try leaves.add("origin", origin) }
+    if isRedelivered { leaves.add("redelivered", true) }
   }
 }
 

@@ -71,7 +71,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
     }
   }
 
-  func isRedelivered(_ index: Int) -> Bool { isRepeated }
+  func isRedelivered(_ index: Int) -> Bool { isRepeated || header.isRedelivered }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type

@@ -42,7 +42,9 @@ struct OpenedFile: MessageSource {
     delivery.header.file.map { ReceivedFile(delivery, contents, $0) }
   }
 
-  func isRedelivered(_ index: Int) -> Bool { delivery.isRepeated(index) }
+  func isRedelivered(_ index: Int) -> Bool {
+    header.isRedelivered || delivery.isRepeated(index)
+  }
 
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type

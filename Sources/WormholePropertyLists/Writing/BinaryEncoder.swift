@@ -25,22 +25,22 @@ package struct BinaryEncoder: Sendable {
 
   /// Writes a dictionary of leaves, without the cost of `Codable`, followed by one value.
   package func encode<T: Encodable>(
-    _ value: T, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
+    _ value: T, forKey key: StaticString, _ leaves: (BinaryLeaves) throws -> Void
   ) throws -> [UInt8] {
     try write { writer in
       let beside = BinaryLeaves(writer)
-      leaves(beside)
+      try leaves(beside)
       try writer.encode(value, at: beside.place(for: key))
     }
   }
 
   /// Writes a dictionary of leaves, followed by an array of values.
   package func encode<T: Encodable>(
-    elements: ArraySlice<T>, forKey key: StaticString, _ leaves: (BinaryLeaves) -> Void
+    elements: ArraySlice<T>, forKey key: StaticString, _ leaves: (BinaryLeaves) throws -> Void
   ) throws -> [UInt8] {
     try write { writer in
       let beside = BinaryLeaves(writer)
-      leaves(beside)
+      try leaves(beside)
       let array = writer.container(isDictionary: false, at: beside.place(for: key))
       // `T` has been compared with `Data`, so `unsafeBitCast` is correct.
       if T.self == Data.self {

@@ -13,6 +13,13 @@ package struct BinaryLeaves {
   package func add(_ key: StaticString, _ value: Int) { put(writer.add(Int64(value)), key) }
   package func add(_ key: StaticString, _ value: Date) { put(writer.add(value), key) }
   package func add(_ key: StaticString, _ value: String) { put(writer.add(value), key) }
+  package func add(_ key: StaticString, _ value: Bool) { put(writer.add(value), key) }
+
+  package func add(
+    _ key: StaticString, _ value: PropertyListValue
+  ) throws(PropertyListError) {
+    try writer.add(value, to: place(for: key))
+  }
 
   package func add<Element>(
     _ key: StaticString, _ elements: [Element], _ value: (Element) -> PropertyListValue
