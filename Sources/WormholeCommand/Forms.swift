@@ -49,7 +49,7 @@ extension ObjectForm {
       ("kind", "its kind"), ("headers", "its headers"), ("orderingKey", "its ordering key"),
       ("sent", "time of sending"), ("count", "number of messages"), ("size", "its size in bytes"),
       ("urgent", "whether it is urgent"),
-      ("state", "'delayed', 'waiting', 'claimed', 'interrupted' or 'dead'"),
+      ("state", "'delayed', 'waiting', 'claimed', 'interrupted', 'in transit' or 'dead'"),
       ("notBefore", "until when it is delayed"),
       ("attempt", "number of the current or last attempt"),
       ("damage", "cause of the damage"), ("failedAt", "time of becoming a dead letter"),
@@ -90,6 +90,7 @@ extension ObjectForm {
     [
       ("member", "its name"), ("incarnation", "ID of the latest join"),
       ("state", "'running', 'stopped' or 'not running'"), ("running", "whether it runs"),
+      ("machine", "name of its home, if that is another machine"),
       ("stopped", "whether it is suspended, if visible"),
       ("process", "ID of the process that joined last"),
       ("program", "name of its program"), ("joined", "time of the latest join"),

@@ -25,6 +25,10 @@ public struct Profile: Hashable, Sendable {
   public let program: String
   /// The time of the last join, by the member's clock.
   public let joinedAt: Date
+  /// The name of another machine that is the member's home; nil for a member of this machine.
+  ///
+  /// Empty if the name cannot be read. The other properties are then what has become known here.
+  public let machine: String?
   /// The information that the member publishes about itself.
   public let info: [String: String]
   /// The reachability at that moment; `neverJoined` if the member's directory has been removed.
@@ -36,13 +40,14 @@ public struct Profile: Hashable, Sendable {
   /// Whether the member's process lives, according to the kernel.
   public var isRunning: Bool { reachability == .running }
 
-  init(_ profile: MemberProfile, _ reachability: Reachability) {
+  init(_ profile: MemberProfile, _ reachability: Reachability, _ elsewhere: Elsewhere? = nil) {
     name = profile.name
     incarnation = profile.incarnation
     processID = profile.process
     program = profile.program
     joinedAt = profile.since
     info = profile.info
+    machine = elsewhere.map { $0.machine ?? "" }
     self.reachability = reachability
     isStopped =
       switch reachability == .running ? profile.holder.state : .gone {

@@ -10,13 +10,15 @@ internal import WormholeSyscalls
 /// Like a cancellation, an expiry is one rename out of the inbox: against a concurrent claim,
 /// exactly one of the two wins. The deadline is wall-clock time, as stored in the message's file.
 enum Expiry {
-  /// Settles a message after its deadline; returns false if the message was claimed or settled.
+  /// Settles a message after its deadline; returns false if the message was claimed or settled, or
+  /// if its receiver is on another machine, which decides.
   static func end(
     _ sent: SentName, at home: MemberDirectory, _ senders: SenderHomes,
     _ container: SharedContainer
   ) throws(WormholeError) -> Bool {
     let sender: MemberDirectory?
     do throws(Errno) {
+      if try home.elsewhere != nil { return false }
       sender = try senders.home(of: sent.name)
     } catch {
       throw WormholeError(error, "settle message", sent.name.id)
@@ -36,6 +38,7 @@ enum Expiry {
   /// - Returns: how many files were settled.
   static func sweep(_ home: MemberDirectory, _ container: SharedContainer) -> Int {
     do throws(Errno) {
+      guard try home.elsewhere == nil else { return 0 }
       var names: [MessageName] = []
       try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
       names.sort { $0.stamp < $1.stamp }

@@ -39,12 +39,6 @@ extension QueuedMessage {
   /// The place among all messages: the claimed ones come first, and the delayed ones last.
   fileprivate var rank: Int { state == .delayed ? 2 : state == .waiting ? 1 : 0 }
 
-  /// The same message, whose receiver has ended.
-  fileprivate var interrupted: QueuedMessage {
-    var message = self
-    message.state = .interrupted
-    return message
-  }
 }
 
 extension Peer {
@@ -59,6 +53,7 @@ extension Peer {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       DueMessages.deliver(to: home, container)
+      let isElsewhere = try isElsewhere(home)
       // Nil for an expired message.
       var found: [MessageName: QueuedMessage?] = [:]
       var holders: [MessageName: MemberDirectory] = [:]
@@ -71,7 +66,7 @@ extension Peer {
         } catch {
           throw WormholeError(error, "list messages to", name, at: home)
         }
-        found.merge(glance(at: places.values, of: home)) { $1 }
+        found.merge(glance(at: places.values, of: home, mayExpire: !isElsewhere)) { $1 }
         for place in places.values {
           if case .inHand(let claimed, let holder) = place { holders[claimed.name] = holder }
         }
@@ -82,7 +77,11 @@ extension Peer {
       for (name, holder) in holders where found[name]??.state == .claimed {
         let isHeld = isPresent[holder.path] ?? (try? holder.isPresent()) ?? true
         isPresent[holder.path] = isHeld
-        if !isHeld { found[name] = found[name]??.interrupted }
+        if isElsewhere {
+          found[name]??.state = .inTransit
+        } else if !isHeld {
+          found[name]??.state = .interrupted
+        }
       }
       // A message may have become due after it was found.
       let others = Set(found.compactMap { $1?.state == .delayed ? nil : $0.unique })
@@ -109,14 +108,26 @@ extension Peer {
     }
   }
 
+  private func isElsewhere(_ home: MemberDirectory) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      return try home.elsewhere != nil
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: home)
+    }
+  }
+
   /// Reads messages, and settles expired ones, which are nil in the result.
   ///
   /// Messages moved before they were read are missing in the result.
   private func glance(
-    at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory
+    at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory,
+    mayExpire: Bool = true
   ) -> [MessageName: QueuedMessage?] {
     let glance = QueuedMessageReader(home, container.options.limits)
-    let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
+    // Of a member whose home is another machine, its home decides.
+    let now =
+      mayExpire
+      ? Date(sinceEpoch: container.options.environment.sinceEpoch()) : Date.distantPast
     let senders = SenderHomes(container.storage)
     let mayEnd = !container.storage.options.isForReading
     var found: [MessageName: QueuedMessage?] = [:]

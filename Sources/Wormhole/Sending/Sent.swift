@@ -93,6 +93,8 @@ public final class Sent: Sendable {
     /// Claimed by a receiver that has ended, and to be received by the next one with the name; or
     /// returned to a queue, and to be claimed by another worker.
     case interrupted
+    /// On its way to the receiver, whose home is another machine.
+    case inTransit = "in transit"
     /// Settled, or past its time to live.
     case ended
   }
@@ -105,7 +107,12 @@ public final class Sent: Sendable {
         return switch try receiver.place(of: identity) {
         case .delayed: .delayed
         case .waiting(let name): hasExpired(name, in: receiver) ? .ended : .waiting
-        case .inHand(_, let holder): try holder.isPresent() ? .claimed : .interrupted
+        case .inHand(_, let holder):
+          if try receiver.elsewhere != nil {
+            .inTransit
+          } else {
+            try holder.isPresent() ? .claimed : .interrupted
+          }
         case nil: .ended
         }
       } catch {
@@ -117,6 +124,7 @@ public final class Sent: Sendable {
   private func hasExpired(_ name: MessageName, in inbox: MemberDirectory) -> Bool {
     guard let expires = QueuedMessageReader(inbox, limits).expiry(of: name) else { return false }
     return expires < inbox.container.options.environment.sinceEpoch()
+      && (try? inbox.elsewhere) == .some(nil)
   }
 
   // MARK: Content

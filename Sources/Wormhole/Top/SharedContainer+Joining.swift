@@ -33,7 +33,16 @@ extension SharedContainer {
     // If another tool removes the directory in the meantime, make it again.
     for _ in 0..<10 {
       let home = try storage.member(name)
+      // Whoever carries its messages may hold the name, and must not appear to be the member.
+      try checkHome(of: home)
       guard let presence = try takePresence(home) else { continue }
+      do throws(WormholeError) {
+        // The file is made under the presence.
+        try checkHome(of: home)
+      } catch {
+        presence.release()
+        throw error
+      }
       let joined = try stampOfJoining()
       let (profile, folder) = try introduce(home, info)
       sweepFiles(of: home)
@@ -78,6 +87,12 @@ extension SharedContainer {
     let member = try join(as: name, info: info)
     defer { member.leave() }
     return try body(member)
+  }
+
+  private func checkHome(of home: MemberDirectory) throws(WormholeError) {
+    try home.checkHome(
+      "join as", .nameTaken,
+      hint: "join under another name, or move the member's home to this machine")
   }
 
   /// Takes the name; returns nil if the directory no longer exists.

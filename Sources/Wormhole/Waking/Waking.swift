@@ -35,6 +35,9 @@ final class Waking: Sendable {
     } catch {
       throw WormholeError(error, "wake", name)
     }
+    if !isPresent {
+      try home?.checkHome("wake", .unreachable, hint: "start the program there")
+    }
   }
 
   func cancel() {

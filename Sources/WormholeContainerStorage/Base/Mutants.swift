@@ -53,6 +53,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetGivenUp
   case forgetPutBack
   case forgetInterrupted
+  case forgetElsewhere
   case expireRetried
   case passHeldBack
   case anyKind

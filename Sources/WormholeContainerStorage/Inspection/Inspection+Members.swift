@@ -40,6 +40,13 @@ extension Inspection {
           advice: "move the file away, and check its origin; until the move no program can join"))
     }
     inspectStart(of: home)
+    if let elsewhere = try home.elsewhere {
+      add(
+        Diagnosis(
+          elsewhere.machine == nil ? .problem : .note,
+          "\(home.path)/\(MemberDirectory.elsewhereName)", elsewhere.reason,
+          advice: "the messages wait here until they are carried there"))
+    }
     guard isPresent else { return }
     let presence = "\(home.path)/\(MemberDirectory.presenceName)"
     let holder = home.presenceHolder()
@@ -100,7 +107,7 @@ extension Inspection {
   ) throws(Errno) {
     let files = [
       MemberDirectory.presenceName, MemberDirectory.profileName, MemberDirectory.progressName,
-      MemberDirectory.startName, MemberDirectory.roomName,
+      MemberDirectory.startName, MemberDirectory.roomName, MemberDirectory.elsewhereName,
     ]
     for name in try directory.descriptor.names().sorted() {
       let path = "\(path)/\(name)"

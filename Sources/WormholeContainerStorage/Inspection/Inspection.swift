@@ -90,9 +90,43 @@ struct Inspection {
     let ours = Set(
       Container.Folder.allCases.map(\.rawValue)
         // `watches` contains the directories of paired watches.
-        + [ContainerMarker.fileName, "lost+found", "watches"])
+        + [ContainerMarker.fileName, "lost+found", "watches", Container.bridgeName])
     for name in try container.root.names().sorted() where !ours.contains(name) {
       addForeign(name)
+    }
+    look(at: Container.bridgeName) { try $0.inspectBridge() }
+  }
+
+  /// Reports the state of the program that carries messages between machines, if others can read or
+  /// change it.
+  private mutating func inspectBridge() throws(Errno) {
+    let status: FileStatus
+    do throws(Errno) {
+      status = try container.root.status(of: Container.bridgeName)
+    } catch {
+      guard error == .noSuchFile else { throw error }
+      return
+    }
+    guard status.kind == .directory else {
+      return add(
+        Diagnosis(
+          .problem, Container.bridgeName, "not a directory",
+          advice: "move it away, and check its origin; no bridge can start before"))
+    }
+    let root = try container.root.status()
+    if container.options.sharing == .owner, status.owner != root.owner {
+      add(
+        Diagnosis(
+          .problem, Container.bridgeName,
+          "owned by user \(status.owner), and the container by \(root.owner)",
+          advice: "find the program that made the directory; no bridge of the owner uses it"))
+    }
+    if status.mode & 0o077 != 0 {
+      add(
+        Diagnosis(
+          .problem, Container.bridgeName,
+          "open to more users than its owner (mode \(String(status.mode & 0o777, radix: 8)))",
+          advice: "chmod 700 '\(container.path)/\(Container.bridgeName)'"))
     }
   }
 

@@ -12,6 +12,8 @@ extension Container {
   ) throws(WormholeError) -> Bool {
     for _ in 0..<100 {
       guard let home = try existingMember(name, in: folder) else { return false }
+      try home.checkHome(
+        "remove member", .refused, hint: "remove the member on the machine that is its home")
       do {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
@@ -47,7 +49,7 @@ extension MemberDirectory {
   private static let owed: [Part] = [.files, .later, .inbox, .claimed, .dead, .workers]
 
   private static let files = [
-    presenceName, profileName, progressName, startName, roomName,
+    presenceName, profileName, progressName, startName, roomName, elsewhereName,
   ]
 
   /// Returns the first name in the directory that does not belong to a member.

@@ -8,9 +8,9 @@ extension Verb {
     "members", "list the members and their state", [], [],
     [
       "A member is a name under which a program has joined. Prints a line for each name ever "
-        + "joined, in order: the name, the state (running, stopped or not running), the program "
-        + "and its process ID if the member runs, the time of the last join, and the info that "
-        + "the member publishes.",
+        + "joined, in order: the name, the state (running, stopped or not running), the machine if "
+        + "its home is another one, the program and its process ID if the member runs here, the "
+        + "time of the last join, and the info that the member publishes.",
       "The kernel reports whether a member runs, so a killed member is never listed as running. "
         + "The suspension of a member is visible only in the same PID namespace. With --json, "
         + "writes one object per member.",
@@ -31,7 +31,11 @@ extension Output {
   func write(_ member: Profile) throws {
     guard isJSON else {
       var words = [try member.name.inOneLine(), member.state]
-      if member.isRunning { words.append("\(member.program) (process \(member.processID))") }
+      if let machine = member.machine {
+        words.append(try "on machine \(machine.isEmpty ? "?" : machine)".inOneLine())
+      } else if member.isRunning {
+        words.append("\(member.program) (process \(member.processID))")
+      }
       words += DateText.format(member.joinedAt, fraction: false).map { ["joined \($0)"] } ?? []
       for (key, value) in member.info.sorted(by: { $0.key < $1.key }) {
         words.append(try "\(key)=\(value)".inOneLine())
@@ -43,6 +47,7 @@ extension Output {
       [
         "member": .string(member.name), "incarnation": .string(member.incarnation.rawValue),
         "state": .string(member.state), "running": .boolean(member.isRunning),
+        "machine": member.machine.map { .string($0) },
         "process": .integer(Int64(member.processID)), "program": .string(member.program),
         "info": .dictionary(member.info.mapValues { .string($0) }),
         "stopped": member.isStopped.map { .boolean($0) },

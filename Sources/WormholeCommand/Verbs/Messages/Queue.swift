@@ -15,8 +15,9 @@ extension Verb {
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
         + "tabs: ID, state ('waiting'; 'claimed' with the attempt; 'interrupted' with the attempt "
-        + "if the receiver has ended), sender, kind, number of messages, bytes, and time of "
-        + "sending. A dash stands for an unknown field. With --json, writes one object per line.",
+        + "if the receiver has ended; 'in transit' to a member of another machine), sender, kind, "
+        + "number of messages, bytes, and time of sending. A dash stands for an unknown field. "
+        + "With --json, writes one object per line.",
       "NAME is a member, or a queue of several workers. If NAME is both, --member or --queue "
         + "decides. A queue has no contexts, and no outcomes of its own.",
       "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
@@ -133,7 +134,7 @@ extension Output {
   fileprivate func write(_ message: QueuedMessage, to name: String) throws {
     guard isJSON else {
       let place =
-        message.attempt == 0
+        message.attempt == 0 || message.state == .inTransit
         ? [message.state.rawValue, message.notBefore.flatMap { DateText.format($0) }]
           .compactMap { $0 }.joined(separator: " until ")
         : "\(message.state.rawValue) (\(message.attempt))"

@@ -1,0 +1,82 @@
+package import FoundationEssentials
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// The other machine that is the home of a member.
+///
+/// On this machine the member's directory is a proxy: whoever carries messages between the machines
+/// takes the messages from its inbox. `elsewhere.plist` states this, and decides by its existence
+/// alone: no file that cannot be read lets a local program take the name.
+package struct Elsewhere: Hashable, Sendable {
+  /// The machine; nil if the file cannot be read.
+  package let machine: String?
+  /// Since when the machine is the member's home, by the carrier's clock.
+  package let since: Date?
+
+  /// The largest file that is read.
+  static let largestFile = 4096
+
+  package init(machine: String, since: Date) {
+    self.machine = machine
+    self.since = since
+  }
+
+  fileprivate init() { (machine, since) = (nil, nil) }
+
+  fileprivate init?(_ bytes: [UInt8]) {
+    guard let list = try? BinaryPropertyList.decode(bytes),
+      let machine = list["machine"]?.stringValue, !machine.isEmpty
+    else { return nil }
+    self.machine = machine.harmless
+    since = list["since"]?.dateValue
+  }
+
+  package func encoded() throws -> [UInt8] {
+    var entries: [String: PropertyListValue] = [:]
+    entries["machine"] = machine.map { .string($0) }
+    entries["since"] = since.map { .date($0) }
+    return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
+  }
+
+  /// The reason for refusing what only the home of the member can do.
+  package var reason: String {
+    machine.map { "its home is another machine, '\($0)'" }
+      ?? "its home is another machine, which '\(MemberDirectory.elsewhereName)' does not name"
+  }
+}
+
+extension MemberDirectory {
+  package static let elsewhereName = "elsewhere.plist"
+
+  /// The machine that is the member's home; nil for a member of this machine.
+  package var elsewhere: Elsewhere? {
+    get throws(Errno) {
+      var reading = container.reading
+      reading.largest = Elsewhere.largestFile
+      do throws(FileReading.Refusal) {
+        switch try reading.read(Self.elsewhereName, in: home.descriptor) {
+        case .missing: return nil
+        case .damaged: return Elsewhere()
+        case .sound(let bytes, _): return Elsewhere(bytes) ?? Elsewhere()
+        }
+      } catch {
+        if case .system(let error) = error { throw error }
+        return Elsewhere()
+      }
+    }
+  }
+
+  /// Refuses what only the home of the member can do.
+  package func checkHome(
+    _ operation: String, _ code: WormholeError.Code, hint: String
+  ) throws(WormholeError) {
+    let elsewhere: Elsewhere?
+    do throws(Errno) {
+      elsewhere = try self.elsewhere
+    } catch {
+      throw WormholeError(error, operation, name, at: self)
+    }
+    guard let elsewhere, !Mutants.has(.forgetElsewhere) else { return }
+    throw WormholeError(code, operation, name, because: elsewhere.reason, hint: hint)
+  }
+}

@@ -1,0 +1,67 @@
+import FoundationEssentials
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// What the command says of a member whose home is another machine, and of a bridge's directory.
+@Suite(.blocking) struct ElsewhereVerbTests {
+  private let stage: Stage
+
+  init() throws { stage = try Stage() }
+
+  private func done(_ line: String) throws -> String {
+    let outcome = try stage.run(line)
+    #expect(outcome.status == .exited(0), "\(line): \(outcome.errors)")
+    return outcome.output
+  }
+
+  private func moveAway() throws {
+    let first = "wormhole send --to printer one && wormhole receive --as printer --count 1"
+    #expect(try done(first) == "one\n")
+    let folder = try TemporaryDirectory()
+    let file = try Descriptor.open(
+      path: folder.path + "/new", [.writeOnly, .create], mode: 0o600)
+    let elsewhere = Elsewhere(machine: "0123456789abcdef", since: Date())
+    try elsewhere.encoded().withUnsafeBytes { try file.writeFully($0) }
+    #expect(try done("mv '\(folder.path)/new' hole/members/printer/elsewhere.plist") == "")
+  }
+
+  @Test func eachVerbNamesTheMachine() throws {
+    try moveAway()
+    let members = try done("wormhole members")
+    #expect(members.hasPrefix("printer\tnot running\ton machine 0123456789abcdef\tjoined "))
+    #expect(try done("wormhole members --json").contains(#""machine":"0123456789abcdef""#))
+    for line in ["receive --as printer", "wake printer", "remove member printer"] {
+      let outcome = try stage.run("wormhole \(line)")
+      #expect(outcome.status != .exited(0), "\(line)")
+      let reason = "its home is another machine, '0123456789abcdef'"
+      #expect(outcome.errors.contains(reason), "\(line): \(outcome.errors)")
+    }
+    #expect(try done("wormhole send --to printer two") == "")
+    let claim = "cd hole/members/printer && for f in inbox/*; do mv $f claimed/${f#inbox/}~1; done"
+    #expect(try done(claim) == "")
+    #expect(try done("wormhole queue printer | cut -f 2") == "in transit\n")
+    #expect(try done("wormhole doctor").contains("its home is another machine"))
+  }
+
+  @Test func theDoctorKnowsTheBridge() throws {
+    let made = "wormhole put x 1 && mkdir -m 700 hole/bridge && touch hole/bridge/lock"
+    #expect(try done(made) == "")
+    #expect(try !done("wormhole doctor").contains("bridge"))
+    let wide = try stage.run("chmod 755 hole/bridge && wormhole doctor")
+    #expect(wide.output.contains("open to more users than its owner (mode 755)"))
+    let file = try stage.run("rm -r hole/bridge && touch hole/bridge && wormhole doctor")
+    #expect(file.output.contains("bridge: not a directory"), "\(file.output)")
+  }
+
+  @Test func aBridgeOfAnotherUserIsReported() throws {
+    guard Processes.effectiveUser == 0 else {
+      return skip("a directory of another user", because: "only root gives files away")
+    }
+    let outcome = try stage.run(
+      "wormhole put x 1 && mkdir -m 700 hole/bridge && chown 4711 hole/bridge && wormhole doctor")
+    #expect(outcome.output.contains("owned by user 4711, and the container by 0"))
+  }
+}

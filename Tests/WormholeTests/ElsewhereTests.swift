@@ -1,0 +1,149 @@
+import FoundationEssentials
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// Members whose home is another machine.
+@Suite(.blocking) struct ElsewhereTests {
+  private static let machine = "0123456789abcdef"
+
+  private let meeting: Meeting
+  private let phone: Member
+  private let printer: Peer
+  /// The proxy's directory.
+  private let home: MemberDirectory
+
+  init() throws {
+    meeting = try Meeting { $0.mailbox.retryDelay = .milliseconds(1) }
+    // The profile of the printer's latest incarnation stays.
+    try meeting.container.join(as: "printer", info: ["place": "hall"]).leave()
+    phone = try meeting.container.join(as: "phone")
+    printer = phone.peer("printer")
+    home = try #require(try meeting.container.storage.existingMember("printer"))
+  }
+
+  private func state(_ bytes: [UInt8]) throws {
+    let folder = try TemporaryDirectory()
+    let file = try Descriptor.open(
+      path: folder.path + "/new", [.writeOnly, .create], mode: 0o600)
+    try bytes.withUnsafeBytes { try file.writeFully($0) }
+    let path = "\(meeting.path)/\(home.path)/\(MemberDirectory.elsewhereName)"
+    #expect(try run("mv", [folder.path + "/new", path]).status == .exited(0))
+  }
+
+  private func moveAway() throws {
+    try state(Elsewhere(machine: Self.machine, since: Date()).encoded())
+  }
+
+  @Test func noProgramJoinsWhereverTheCarrierIs() throws {
+    let presence = try #require(try home.takePresence())
+    try moveAway()
+    let container = meeting.container
+    let codes = Monitor<[WormholeError.Code]>([])
+    func tryAll() throws {
+      let joiners = try (0..<10).map { number in
+        try Thread("joiner") {
+          do throws(WormholeError) {
+            try container.join(as: "printer").leave()
+          } catch {
+            let isNamed = error.reason.contains(Self.machine)
+            codes.signal { $0.append(isNamed ? error.code : .system) }
+          }
+        }
+      }
+      for joiner in joiners { joiner.join() }
+    }
+    try tryAll()
+    presence.release()
+    try tryAll()
+    #expect(codes.withLock { $0 } == [WormholeError.Code](repeating: .nameTaken, count: 20))
+  }
+
+  /// A process that has found no file before the presence was free looks again under the presence.
+  @Test func aMoveDuringTheJoinIsNoticed() throws {
+    let pause = FaultPause()
+    let container = try meeting.another()
+    let end = Monitor<WormholeError.Code?>(nil)
+    let joiner = try Thread("joiner") {
+      FaultPoints.with([FaultRule(.ofdlock, path: "presence", .pause(pause))]) {
+        do throws(WormholeError) {
+          try container.join(as: "printer").leave()
+        } catch {
+          end.signal { $0 = error.code }
+        }
+      }
+    }
+    try eventually("it is about to take the name") { pause.isReached }
+    try moveAway()
+    pause.open()
+    joiner.join()
+    #expect(end.withLock { $0 } == .nameTaken)
+    #expect(try !home.isPresent())
+  }
+
+  @Test(arguments: [[], Array("no property list".utf8)])
+  func aFileThatCannotBeReadIsRespectedToo(_ bytes: [UInt8]) throws {
+    try state(bytes)
+    let error = try failure { try meeting.container.join(as: "printer").leave() }
+    #expect(error.code == .nameTaken)
+    #expect(error.reason.contains("which 'elsewhere.plist' does not name"))
+    #expect(try meeting.container.members().first { $0.name == "printer" }?.machine == "")
+  }
+
+  @Test func theMemberIsNeitherRemovedNorWoken() throws {
+    try moveAway()
+    let removal = try failure { try meeting.container.removeMember("printer") }
+    #expect(removal.code == .refused && removal.reason.contains(Self.machine))
+    let wake = try failure { try printer.wake(within: .seconds(1)) }
+    #expect(wake.code == .unreachable && wake.reason.contains(Self.machine))
+    // A carrier holds the name as long as the member runs there.
+    let presence = try #require(try home.takePresence())
+    try printer.wake(within: .seconds(1))
+    presence.release()
+  }
+
+  /// Its home decides whether a message has expired.
+  @Test func messagesWaitAndDoNotExpireHere() throws {
+    try moveAway()
+    let options = SendOptions.quick {
+      $0.timeToLive = .milliseconds(1)
+      $0.wantsOutcome = true
+    }
+    let outcomes = Heard<String>()
+    let watching = try phone.watchOutcomes { outcomes.add("\($0.to) \($0.status)") }
+    let sent = try printer.send(1, options)
+    // A sender ends its expired messages in their order.
+    try phone.peer("clock").send(2, options)
+    try outcomes.wait("the outcome of the later message") { !$0.isEmpty }
+    watching.stop()
+    #expect(outcomes.all == ["clock expired"])
+    #expect(try printer.queue.map(\.state) == [.waiting])
+    #expect(try sent.state == .waiting)
+    #expect(try printer.cancel(id: sent.id) == .cancelled)
+  }
+
+  @Test func aClaimedMessageIsInTransit() throws {
+    let sent = try printer.send(1, .quick())
+    try moveAway()
+    let inbox = "\(meeting.path)/members/printer/inbox/"
+    let name = try #require(try meeting.names("members/printer/inbox").first)
+    #expect(try run("mv", [inbox + name, "\(inbox)../claimed/\(name)~1"]).status == .exited(0))
+    #expect(try printer.queue.map(\.state) == [.inTransit])
+    #expect(try sent.state == .inTransit)
+    #expect(try printer.cancel(id: sent.id) == .tooLate)
+  }
+
+  @Test func theListingNamesTheMachine() throws {
+    #expect(try meeting.container.members().allSatisfy { $0.machine == nil })
+    try moveAway()
+    let profile = try #require(
+      try meeting.container.members().first { $0.name == "printer" })
+    #expect(profile.machine == Self.machine && profile.info == ["place": "hall"])
+    let findings = try meeting.container.storage.inspect()
+    let told = findings.filter { $0.subject.contains("printer") }.map(\.what)
+    #expect(told == ["its home is another machine, '\(Self.machine)'"])
+  }
+}
