@@ -143,21 +143,6 @@ final class QueueWorker: Stoppable {
     return state.withLock { $0.handed.removeValue(forKey: ticket) }
   }
 
-  /// Returns the next message; nil once the worker has stopped, or after the deadline.
-  func next(until deadline: Instant?) -> Message? {
-    let ticket = state.withLock { state in
-      state.lastTicket += 1
-      return state.lastTicket
-    }
-    let isOver = Monitor(false)
-    ask(ticket) { isOver.signal { $0 = true } }
-    let isAnswered: Void? = isOver.wait(until: deadline) { $0 ? () : nil }
-    return state.withLock { state in
-      if isAnswered == nil { _ = state.takeAsking(ticket) }
-      return state.handed.removeValue(forKey: ticket)
-    }
-  }
-
   private func ask(_ ticket: Int, _ resume: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in
       guard !state.isStopped, !Task.isCancelled else { return true }
