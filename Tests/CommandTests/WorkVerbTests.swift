@@ -101,6 +101,15 @@ import WormholeSyscalls
       try done("wormhole work jobs --count 1 --exec 'echo $WORMHOLE_MESSAGE_ATTEMPT'") == "1\n")
   }
 
+  @Test func fewerMessagesThanAskedForAreAFailure() throws {
+    #expect(try done("wormhole send --queue jobs one") == "")
+    let some = try stage.run("wormhole work jobs --count 2 --timeout 2 --exec cat")
+    #expect(some.output == "one\n" && some.status != .exited(0))
+    #expect(some.errors.contains("only 1 were handled before the deadline"), "\(some.errors)")
+    let none = try stage.run("wormhole work jobs --timeout 0.1 --exec cat")
+    #expect(none.errors.contains("no message was handled before the deadline"))
+  }
+
   /// Programs that handle their message after the signal have handled it; the others have not, and
   /// no attempt counts.
   @Test func aSignalEndsAWorkerInOrder() throws {

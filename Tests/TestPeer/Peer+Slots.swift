@@ -1,4 +1,5 @@
 import TestSupport
+import Wormhole
 import WormholeContainerStorage
 import WormholePropertyLists
 import WormholeSyscalls
@@ -46,10 +47,14 @@ extension Peer {
   }
 
   static func holdLock(_ container: String, _ name: String) throws {
-    let container = try Container.open(container, options: .testing())
-    let held = try container.slot(.system, name).hold("lock") { _ in
-      try Processes.send(.stop, to: Processes.current)
+    var options = Options()
+    options.lease = .milliseconds(50)
+    let container = try SharedContainer(directory: container, options: options)
+    do {
+      try container.lock(name).hold { try Processes.send(.stop, to: Processes.current) }
+      try say("held")
+    } catch let error as WormholeError where error.code == .superseded {
+      try say("superseded")
     }
-    try say(held.wasSuperseded ? "superseded" : "held")
   }
 }

@@ -247,6 +247,18 @@ import WormholeSyscalls
     writer.join()
   }
 
+  /// Not only the innermost of the accesses around it counts.
+  @Test func aConflictWithTheOutermostIsRefusedAtOnce() throws {
+    let coordinator = scene.another()
+    try coordinator.write(scene.path("a")) { _ in
+      try coordinator.read(scene.path("b")) { _ in
+        let error = try failure { try scene.another().read(scene.path("a")) { _ in } }
+        #expect(error.code == .nested)
+        #expect(error.reason.contains("/a'"), "\(error)")
+      }
+    }
+  }
+
   @Test(arguments: [2, 3]) func ringsAreRefusedBeforeAnyDeadline(_ count: Int) throws {
     try ring(count) { scene.path("\($0)") }
   }

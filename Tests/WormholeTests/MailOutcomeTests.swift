@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import TestTraits
 import Testing
@@ -243,6 +244,33 @@ import WormholeSyscalls
       #expect(heard.all.allSatisfy { $0.to == "watch" })
     }
     for watching in watching { watching.stop() }
+  }
+
+  /// One of several listeners is enough, whichever is the last to have heard.
+  @Test(.blocking, arguments: [0, 1]) func whatOneOfTwoHasAcceptedIsOver(_ accepting: Int) throws {
+    let member = try join()
+    let heard = [Heard<String>(), Heard<String>()]
+    let watching = try (0...1).map { index in
+      try member.watchOutcomes(on: DispatchQueue(label: "\(index)")) { outcome in
+        // The second is called after the first has returned.
+        if index == 1 { while heard[0].count == 0 { Processes.yield() } }
+        heard[index].add(outcome.id)
+        return index == accepting
+      }
+    }
+    try member.peer("watch").send(1, .quick())
+    try handle(1)
+    for heard in heard { try heard.wait("the outcome") { $0.count == 1 } }
+    // What a listener has declined is decided at its end.
+    for watching in watching { watching.stop() }
+    try eventually("it is over") { try meeting.names("members/phone/receipts") == [] }
+    let later = Heard<String>()
+    let next = try member.watchOutcomes { later.add($0.id) }
+    try member.peer("watch").send(2, .quick { $0.id = "second" })
+    try handle(1)
+    try later.wait("the second outcome") { !$0.isEmpty }
+    #expect(later.all == ["second"])
+    next.stop()
   }
 
   /// A subscriber that stops leaves its unreported outcomes to the next subscriber.

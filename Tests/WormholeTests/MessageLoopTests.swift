@@ -169,7 +169,7 @@ import WormholeSyscalls
 
   /// Of a batch, only the interrupted message is marked.
   @Test func anInterruptedMessageOfABatchIsMarked() async throws {
-    try await phone.send(contentsOf: [1, 2, 3], .quick())
+    let sent = try await phone.send(contentsOf: [1, 2, 3], .quick { $0.wantsOutcome = true })[0]
     let watch = try join()
     let begun = Heard<Int>()
     try watch.receive { message in
@@ -186,6 +186,8 @@ import WormholeSyscalls
     try await heard.comes("the others") { $0.count == 2 }
     receiving.stop()
     #expect(heard.all == [Handed(2, marked: true), Handed(3)])
+    // The mark of a message is not the one of a dead letter.
+    #expect(try await sent.waitForStatus(within: patience) == .delivered)
   }
 
   /// An interrupted handler may have moved the file away; the message is no damaged one for that.

@@ -45,6 +45,21 @@ import WormholeSyscalls
     try await eventuallyAsync("the file is gone") { try kept() == 0 }
   }
 
+  @Test func theCopyOfARequeuedMessageIsRemoved() async throws {
+    try await queue.send(1, file: file, .quick())
+    let (heard, path) = (Heard<Bool>(), path("copy"))
+    let working = try queue.work { [self] _, message in
+      heard.add(exists("copy"))
+      try await message.file?.move(to: path)
+      if heard.count == 1 { message.requeue() }
+    }
+    try await heard.comes("both deliveries") { $0.count == 2 }
+    try await eventuallyAsync("it is handled") { try queue.messages.isEmpty }
+    working.stop()
+    #expect(heard.all == [false, false])
+    #expect(try meeting.folder.read("copy") == "content")
+  }
+
   @Test func theCopyOfAFailedAttemptIsRemoved() async throws {
     try await queue.send(1, file: file, mode: .moving, .quick())
     #expect(!exists("file"))
