@@ -31,17 +31,25 @@ import WormholeSyscalls
     let headers = Programs.source + "/Sources/WormholeCLinux/include"
     try folder.write(
       "module WormholeCLinux { header \"\(headers)/WormholeCLinux.h\" }\n", to: "module.modulemap")
-    let sources = try sources(in: room)
+    let usual = [
+      "-swift-version", "6", "-parse-as-library", "-package-name", "wormhole",
+      "-enable-upcoming-feature", "MemberImportVisibility",
+      "-enable-upcoming-feature", "InternalImportsByDefault",
+      "-module-cache-path", folder.path + "/cache", "-I", folder.path,
+    ]
+    let libC = try run(
+      compiler,
+      usual + [
+        "-emit-module", "-module-name", "WormholeLibC",
+        "-o", folder.path + "/WormholeLibC.swiftmodule",
+      ] + sources(in: Programs.source + "/Sources/WormholeLibC"), within: .seconds(240))
+    #expect(libC.status == .exited(0), "\(libC.errors)")
     let outcome = try run(
       compiler,
-      [
-        "-c", "-Onone", "-whole-module-optimization", "-swift-version", "6", "-parse-as-library",
-        "-module-name", "WormholeSyscalls", "-package-name", "wormhole",
-        "-enable-upcoming-feature", "MemberImportVisibility",
-        "-enable-upcoming-feature", "InternalImportsByDefault",
-        "-Xcc", "-fmodule-map-file=\(folder.path)/module.modulemap",
-        "-module-cache-path", folder.path + "/cache", "-o", folder.path + "/room.o",
-      ] + options + sources, within: .seconds(240))
+      usual + [
+        "-c", "-Onone", "-whole-module-optimization", "-module-name", "WormholeSyscalls",
+        "-Xcc", "-fmodule-map-file=\(folder.path)/module.modulemap", "-o", folder.path + "/room.o",
+      ] + options + sources(in: room), within: .seconds(240))
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     return try folder.bytes(of: "room.o")
   }

@@ -22,6 +22,7 @@ extension Peer {
     case .stopInside(let container, let channel): try stopInside(container, channel)
     case .move(let container, let from, let to): try move(container, from: from, to: to)
     case .holdLock(let container, let name): try holdLock(container, name)
+    case .holdNamedLock(let container, let name): try holdNamedLock(container, name)
     case .addBetween(let container, let channel, let log, let start, let end):
       try addBetween(container, channel, log: log, start: start, end: end)
     case .forkInside(let container, let channel): try forkInside(container, channel)

@@ -47,6 +47,14 @@ extension Peer {
   }
 
   static func holdLock(_ container: String, _ name: String) throws {
+    let container = try Container.open(container, options: .testing())
+    let held = try container.slot(.system, name).hold("lock") { _ in
+      try Processes.send(.stop, to: Processes.current)
+    }
+    try say(held.wasSuperseded ? "superseded" : "held")
+  }
+
+  static func holdNamedLock(_ container: String, _ name: String) throws {
     var options = Options()
     options.lease = .milliseconds(50)
     let container = try SharedContainer(directory: container, options: options)

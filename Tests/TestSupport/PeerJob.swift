@@ -49,6 +49,8 @@ package indirect enum PeerJob: Codable, Sendable {
   case move(_ container: String, from: String, to: String)
   /// Stops itself while it holds a named lock, and says afterwards whether it was superseded.
   case holdLock(_ container: String, _ name: String)
+  /// The same with a lock of the program's own.
+  case holdNamedLock(_ container: String, _ name: String)
   /// Adds 1 as often as it can between two moments of the monotonic clock.
   ///
   /// Each sum goes to the log as soon as it is known, a line each. At the end the job prints the

@@ -89,7 +89,7 @@ import WormholeSyscalls
   }
 
   @Test(.blocking) func whoeverAsksToPassTheStoppedWaitsForThat() throws {
-    let stopped = try Running(.holdLock(meeting.path, "till"))
+    let stopped = try Running(.holdNamedLock(meeting.path, "till"))
     try stopped.waitUntilStopped()
     let till = try meeting.another { $0.timeout = .seconds(3) }.lock("till")
     #expect(try till.hold(takeOverAfter: .milliseconds(3500)) { $0 } == 2)
