@@ -314,7 +314,11 @@ import WormholeSyscalls
     let kept = Heard<Request>()
     let responding = other.respond(toKind: nil) { kept.add($0) }
     let files = try folder(of: other)
-    let answers: [PropertyListValue] = [["value": "text"], [1], ["error": 3], [:]]
+    let cut: PropertyListValue = ["error": "no connection", "unreachable": .boolean(true)]
+    let refusal: PropertyListValue = ["error": "no", "unreachable": .boolean(false)]
+    let answers: [PropertyListValue] = [
+      ["value": "text"], [1], ["error": 3], [:], ["error": "no", "unreachable": 1], cut, refusal,
+    ]
     for answer in answers {
       let peer = phone.peer("clock")
       let end = Monitor<Result<Int, any Error>?>(nil)
@@ -334,6 +338,8 @@ import WormholeSyscalls
       watch.stop()
       let error = try failure { _ = try result?.get() }
       #expect(error.code != .timedOut, "\(answer): \(error)")
+      #expect((error.code == .unreachable) == (answer == cut), "\(answer): \(error)")
+      #expect((error.code == .rejected) == (answer == refusal), "\(answer): \(error)")
     }
     responding.stop()
     #expect(try ask(3) == 6)

@@ -91,9 +91,12 @@ extension MessageStamp {
 /// The form of a live file: a dictionary of `from`, `incarnation`, `kind`, `deadline`, perhaps
 /// `headers`, and `value`.
 ///
-/// A reply has `value`, or `error` if the request is refused.
+/// A reply has `value`, or `error` if the request is refused; with `unreachable`, the request has
+/// not reached its receiver.
 enum LiveFile {
-  enum Key: String, CodingKey { case from, incarnation, kind, deadline, headers, value, error }
+  enum Key: String, CodingKey {
+    case from, incarnation, kind, deadline, headers, value, error, unreachable
+  }
 
   /// The header of a request or a message.
   struct Header: Decodable {
@@ -168,14 +171,19 @@ enum LiveFile {
     init(from decoder: any Decoder) throws {
       let storage = try decoder.container(keyedBy: Key.self)
       if let reason = try storage.decodeIfPresent(String.self, forKey: .error) {
-        result = .failure(Refusal(reason: reason))
+        let isUnreachable = try storage.decodeIfPresent(Bool.self, forKey: .unreachable)
+        result = .failure(Refusal(reason: reason, isUnreachable: isUnreachable ?? false))
       } else {
         result = .success(try storage.decode(Value.self, forKey: .value))
       }
     }
   }
 
-  struct Refusal: Error { let reason: String }
+  struct Refusal: Error {
+    let reason: String
+    /// Whether the reply is of a carrier that could not pass the request on to another machine.
+    let isUnreachable: Bool
+  }
 }
 
 /// An outgoing reply.

@@ -402,7 +402,9 @@ struct OutgoingRequest: Sendable {
     switch answer.result {
     case .success(let value): return value
     case .failure(let refusal):
-      throw WormholeError(.rejected, operation, peer.name, because: refusal.reason)
+      throw WormholeError(
+        refusal.isUnreachable ? .unreachable : .rejected, operation, peer.name,
+        because: refusal.reason)
     }
   }
 }
