@@ -43,6 +43,10 @@ import WormholeSyscalls
     let claim = "cd hole/members/printer && for f in inbox/*; do mv $f claimed/${f#inbox/}~1; done"
     #expect(try done(claim) == "")
     #expect(try done("wormhole queue printer | cut -f 2") == "in transit\n")
+    let cancelling = try stage.run(
+      "wormhole queue printer --cancel $(wormhole queue printer | cut -f 1)")
+    #expect(cancelling.status == .exited(0))
+    #expect(cancelling.errors.contains("which was asked to cancel it"), "\(cancelling.errors)")
     #expect(try done("wormhole doctor").contains("its home is another machine"))
   }
 

@@ -2,9 +2,10 @@ import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import Wormhole
 
 /// Members whose home is another machine.
 @Suite(.blocking) struct ElsewhereTests {
@@ -125,15 +126,49 @@ import WormholeSyscalls
     #expect(try printer.cancel(id: sent.id) == .cancelled)
   }
 
+  /// Claims all waiting messages, as a carrier does.
+  private func claim() throws {
+    for name in try meeting.names("members/printer/inbox") {
+      let folder = try meeting.folder("members/printer")
+      try folder.rename("inbox/\(name)", to: folder, "claimed/\(name)~1")
+    }
+  }
+
   @Test func aClaimedMessageIsInTransit() throws {
     let sent = try printer.send(1, .quick())
     try moveAway()
-    let inbox = "\(meeting.path)/members/printer/inbox/"
-    let name = try #require(try meeting.names("members/printer/inbox").first)
-    #expect(try run("mv", [inbox + name, "\(inbox)../claimed/\(name)~1"]).status == .exited(0))
+    try claim()
     #expect(try printer.queue.map(\.state) == [.inTransit])
     #expect(try sent.state == .inTransit)
-    #expect(try printer.cancel(id: sent.id) == .tooLate)
+  }
+
+  /// The request outlives the carrier, and is one file however often it is made.
+  @Test func theCancellationOfAMessageInTransitIsRequested() throws {
+    let sent = try printer.send(1, .quick { $0.id = "one" })
+    let other = try printer.send(2, .quick())
+    #expect(try printer.send(3, .quick()).cancel() == .cancelled)
+    try moveAway()
+    try claim()
+    #expect(try sent.cancel() == .requested)
+    #expect(try printer.cancel(id: "one") == .requested)
+    let files = try meeting.names("members/printer/claimed").filter { $0.hasSuffix(",cancel") }
+    #expect(files == [sent.name.text + ",cancel"])
+    #expect(try printer.queue.map(\.id).sorted() == [sent.id, other.id].sorted())
+    let findings = meeting.container.inspectMail().filter { $0.what.contains("foreign") }
+    #expect(findings.isEmpty, "\(findings)")
+    // The carrier settles the message.
+    let folder = try meeting.folder("members/printer/claimed")
+    for name in try folder.names() where name.hasPrefix(sent.name.text) { try folder.unlink(name) }
+    #expect(try sent.cancel() == .tooLate)
+    #expect(try printer.cancel(id: "none") == .tooLate)
+  }
+
+  /// A claimed message of a member of this machine is its receiver's alone.
+  @Test func nothingIsRequestedOfAMemberOfThisMachine() throws {
+    let sent = try printer.send(1, .quick())
+    try claim()
+    #expect(try sent.cancel() == .tooLate && printer.cancel(id: sent.id) == .tooLate)
+    #expect(try !meeting.names("members/printer/claimed").contains { $0.hasSuffix(",cancel") })
   }
 
   @Test func theListingNamesTheMachine() throws {

@@ -231,6 +231,10 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   var sender: Sender? { Sender(escapedSender) }
 
+  /// The file that asks a carrier to cancel the claimed message.
+  var cancellationFile: String { text + Self.cancellationMark }
+  static let cancellationMark = ",cancel"
+
   /// The file with the reason for a dead letter; no message's name has two commas after its id.
   var reasonFile: String { "\(text),reason" }
 

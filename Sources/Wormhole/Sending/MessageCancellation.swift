@@ -84,6 +84,44 @@ enum MessageCancellation {
     }
   }
 
+  /// Asks whoever carries a message to another machine to cancel it; returns false if no message
+  /// is on its way.
+  ///
+  /// The request is a file beside the message, and outlives this process and the carrier's. The
+  /// carrier removes the request with the message.
+  static func request(
+    _ isWanted: (MessageName) -> Bool, at receiver: MemberDirectory
+  ) throws(WormholeError) -> Bool {
+    var isMade = false
+    do throws(Errno) {
+      guard try receiver.elsewhere != nil else { return false }
+      func claims() throws(Errno) -> [ClaimedName] {
+        var claims: [ClaimedName] = []
+        try receiver.list(.claimed) { file in
+          if let one = ClaimedName(String(cString: file)), isWanted(one.name) { claims.append(one) }
+        }
+        return claims
+      }
+      for claimed in try claims() {
+        let request = claimed.name.cancellationFile
+        do throws(Errno) {
+          try receiver.place([], as: request, in: .claimed)
+        } catch {
+          guard error == .fileExists else { throw error }
+        }
+        // Settled in the meantime, perhaps by a carrier that has not seen the request.
+        if try claims().contains(where: { $0.name == claimed.name }) {
+          isMade = true
+        } else {
+          _ = try receiver.remove(request, from: .claimed)
+        }
+      }
+    } catch {
+      throw WormholeError(error, "cancel message", receiver.name, at: receiver)
+    }
+    return isMade
+  }
+
   /// Moves a message out and back, as no caller may; for tests.
   private static func putBack(_ name: MessageName, _ receiver: MemberDirectory) throws(Errno) {
     guard try receiver.move(name.text, from: .inbox, .live, as: name.text) else { return }

@@ -162,7 +162,8 @@ extension Peer {
   ///
   /// If several senders have given the same id, the messages of all of them are cancelled.
   ///
-  /// - Returns: `cancelled` if at least one message was cancelled; claimed messages are not.
+  /// - Returns: `cancelled` if at least one message was cancelled; claimed messages are not. For a
+  ///   message on its way to another machine, `requested`.
   public func cancel(id: String) throws(WormholeError) -> Cancellation {
     guard let home = try container.storage.existingMember(name, in: folder) else { return .tooLate }
     var isDone = false
@@ -177,7 +178,10 @@ extension Peer {
         file, at: home, .cancelled, senderHome(of: file, senders, home), container)
       isDone = isDone || taken
     }
-    return Cancellation(isDone)
+    guard !isDone, try MessageCancellation.request({ $0.id == id }, at: home) else {
+      return Cancellation(isDone)
+    }
+    return .requested
   }
 
   private func senderHome(

@@ -234,11 +234,17 @@ public final class Sent: Sendable {
   // MARK: Cancellation
 
   /// Cancels the message, if the receiver has not claimed it yet.
+  ///
+  /// A message on its way to another machine is cancelled on request: see
+  /// ``Cancellation/requested``.
   public func cancel() throws(WormholeError) -> Cancellation {
     guard let receiver else { return Cancellation(end(.cancelled)) }
-    return Cancellation(
-      try MessageCancellation.end(
-        identity, at: receiver, .cancelled, outbox?.home, outbox?.container))
+    let isCancelled = try MessageCancellation.end(
+      identity, at: receiver, .cancelled, outbox?.home, outbox?.container)
+    guard !isCancelled,
+      try MessageCancellation.request({ identity.matches($0) }, at: receiver)
+    else { return Cancellation(isCancelled) }
+    return .requested
   }
 
   // MARK: Outcome

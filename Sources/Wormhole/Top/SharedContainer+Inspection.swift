@@ -60,7 +60,9 @@ private struct MailInspection {
     look(at: .dead) { try $0.inspectDead() }
     look(at: .files) { inspection in
       _ = try inspection.sort(.files) { file in
-        file == MemberDirectory.roomName ? [] : MessageName.messages(ofFile: file)
+        // A second name of a message whose sender has chosen the ID.
+        file == MemberDirectory.roomName || file.begins(with: MessageName.uniquePrefix)
+          ? [] : MessageName.messages(ofFile: file)
       }
     }
     if home.folder == .queues {
@@ -125,7 +127,12 @@ private struct MailInspection {
   }
 
   private mutating func inspectClaimed() throws(Errno) {
-    let claimed = try sort(.claimed) { ClaimedName($0) }
+    let claimed = try sort(.claimed) { file -> [ClaimedName]? in
+      // A request for a carrier, beside its message.
+      let mark = MessageName.cancellationMark
+      if file.ends(with: mark), MessageName(String(file.dropLast(mark.count))) != nil { return [] }
+      return ClaimedName(file).map { [$0] }
+    }.flatMap(\.self)
     read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
     guard !claimed.isEmpty, home.folder != .queues else { return }
     let words = claimed.count == 1 ? "1 file is claimed" : "\(claimed.count) files are claimed"

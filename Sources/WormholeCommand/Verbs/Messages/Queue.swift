@@ -25,9 +25,10 @@ extension Verb {
       "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
         + "state (received or waiting), kind, value, and time.",
       "With --cancel, cancels a waiting message; its sender is notified, if the sender requested "
-        + "the outcome. Exits with 1 if the message no longer waits. With --retry, moves a dead "
-        + "letter back to the queue, and with --discard, removes a dead letter; both exit with 1 "
-        + "if the dead letter does not exist.",
+        + "the outcome. A message that is in transit is cancelled by the other machine, if it is "
+        + "in time. Exits with 1 if the message no longer waits. With --retry, moves a dead letter "
+        + "back to the queue, and with --discard, removes a dead letter; both exit with 1 if the "
+        + "dead letter does not exist.",
       "With --purge, cancels all waiting messages, with --kind those of a kind, and with "
         + "--older-than those that were sent so many seconds ago. Claimed messages stay.",
       "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
@@ -115,7 +116,13 @@ extension Invocation {
     switch action.name {
     case Option.cancel.name:
       (end, missing) = ("cancelled", "no such message waits for '\(name)'")
-      isDone = try peer.cancel(id: id) == .cancelled
+      let cancellation = try peer.cancel(id: id)
+      isDone = cancellation != .tooLate
+      if cancellation == .requested {
+        end = "requested"
+        output.tell(
+          "message '\(id)' is on its way to another machine, which was asked to cancel it")
+      }
     case Option.retry.name:
       isDone = try peer.retry(id: id)
     default:
