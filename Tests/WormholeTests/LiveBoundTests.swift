@@ -334,7 +334,8 @@ import WormholeSyscalls
     for number in 0..<200 {
       let member = try others.join(as: "m\(number)")
       let responding = member.respond(to: Int.self) { $0 }
-      #expect(try guest.peer("m\(number)").request(number, as: Int.self) == number)
+      let peer = guest.peer("m\(number)")
+      #expect(try peer.request(number, as: Int.self, within: .seconds(60)) == number)
       #expect(guest.live.peers.count <= LivePeers.most + 1)
       responding.stop()
       if number % 2 == 0 { member.leave() }

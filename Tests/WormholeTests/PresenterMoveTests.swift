@@ -45,7 +45,8 @@ import WormholeSyscalls
     }
   }
 
-  @Test func whoPresentsWhatIsMovedGoesAlong() throws {
+  @Test(.notSanitized("an access asks presenters for two seconds"))
+  func whoPresentsWhatIsMovedGoesAlong() throws {
     try scene.folder.write("", to: "files/a")
     let heard = try present("a")
     try move("a", "b")
@@ -67,7 +68,8 @@ import WormholeSyscalls
     #expect(try room.everyPresenter().values.map { $0.paths.map(\.text) } == [[scene.path("d")]])
   }
 
-  @Test func foldersTakeAlongWhatIsInThem() throws {
+  @Test(.notSanitized("an access asks presenters for two seconds"))
+  func foldersTakeAlongWhatIsInThem() throws {
     try scene.folder.descriptor.makeDirectory("files/in", mode: 0o700)
     try scene.folder.write("", to: "files/in/a")
     let (top, folder, file) = (try present(""), try present("in"), try present("in/a"))
@@ -94,7 +96,8 @@ import WormholeSyscalls
   }
 
   /// A coordinator's own presenters are not notified of its moves.
-  @Test func itsOwnPresenterGoesAlongUntold() throws {
+  @Test(.notSanitized("an access asks presenters for two seconds"))
+  func itsOwnPresenterGoesAlongUntold() throws {
     try scene.folder.write("", to: "files/a")
     let coordinator = scene.another()
     let heard = try present("a", coordinator)
