@@ -163,6 +163,27 @@ import WormholeSyscalls
     #expect(try printer.cancel(id: "none") == .tooLate)
   }
 
+  /// The carrier settles the message before it can see the request, which nobody would remove.
+  @Test func aRequestForASettledMessageIsNotLeft() throws {
+    let sent = try printer.send(1, .quick())
+    try moveAway()
+    try claim()
+    let pause = FaultPause()
+    let result = Monitor<Cancellation?>(nil)
+    let canceller = try Thread("canceller") {
+      FaultPoints.with([FaultRule(.rename, path: ",cancel", .pause(pause))]) {
+        let found = try? sent.cancel()
+        result.signal { $0 = found }
+      }
+    }
+    try eventually("the request is about to be made") { pause.isReached }
+    try meeting.folder("members/printer/claimed").unlink(sent.name.text + "~1")
+    pause.open()
+    canceller.join()
+    #expect(result.withLock { $0 } == .tooLate)
+    #expect(try meeting.names("members/printer/claimed") == [])
+  }
+
   /// A claimed message of a member of this machine is its receiver's alone.
   @Test func nothingIsRequestedOfAMemberOfThisMachine() throws {
     let sent = try printer.send(1, .quick())

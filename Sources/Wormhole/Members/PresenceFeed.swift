@@ -94,21 +94,22 @@ final class PresenceFeed: Sendable {
     do throws(WormholeError) {
       let sighting = try PresenceReading(name, in: storage, folder)
       if sighting.isPresent { planNextLook() }
-      stamp = self.stamp(of: sighting)
+      stamp = try self.stamp(of: sighting)
     } catch {
       stamp = .failed(error)
     }
     return WatchResult(name: name, stamp: stamp)
   }
 
-  private func stamp(of sighting: PresenceReading) -> Stamp {
+  private func stamp(of sighting: PresenceReading) throws(WormholeError) -> Stamp {
     switch interest {
     case .reachability:
       let found = sighting.reachability
       return .reachability(line?.isCut == true ? found.whenCut : found)
     case .profile:
+      let profile = try sighting.profile
       return state.withLock { state in
-        if let profile = sighting.profile {
+        if let profile {
           state.told = profile
         } else if !sighting.isPresent {
           // A present member without a profile is about to write it.

@@ -5,24 +5,24 @@ internal import WormholeSyscalls
 struct PresenceReading: Sendable {
   let isPresent: Bool
   let found: FoundProfile
-  let elsewhere: Elsewhere?
+  private let home: MemberDirectory?
 
   /// Reads a member's state; creates no file and notifies no process.
   init(
     _ name: String, in storage: Container, _ folder: Container.Folder = .members
   ) throws(WormholeError) {
     guard let home = try storage.existingMember(name, in: folder) else {
-      (isPresent, found, elsewhere) = (false, .missing, nil)
+      (isPresent, found, self.home) = (false, .missing, nil)
       return
     }
     do throws(Errno) {
       // A change between the two reads causes a notice and another read.
       isPresent = try home.isPresent()
       found = try home.readProfile()
-      elsewhere = try home.elsewhere
     } catch {
       throw WormholeError(error, "read the presence of member", name, at: home)
     }
+    self.home = home
   }
 
   var reachability: Reachability {
@@ -33,7 +33,15 @@ struct PresenceReading: Sendable {
     }
   }
 
+  /// The member's profile, for which the member's home is read too.
   var profile: Profile? {
-    found.profile.map { Profile($0, reachability, elsewhere) }
+    get throws(WormholeError) {
+      guard let profile = found.profile, let home else { return nil }
+      do throws(Errno) {
+        return Profile(profile, reachability, try home.elsewhere)
+      } catch {
+        throw WormholeError(error, "read the home of member", profile.name, at: home)
+      }
+    }
   }
 }
