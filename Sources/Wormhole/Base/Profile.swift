@@ -27,7 +27,8 @@ public struct Profile: Hashable, Sendable {
   public let joinedAt: Date
   /// The name of another machine that is the member's home; nil for a member of this machine.
   ///
-  /// Empty if the name cannot be read. The other properties are then what has become known here.
+  /// Empty if the name cannot be read. For a member of another machine, the other properties
+  /// contain what a carrier has recorded on this machine.
   public let machine: String?
   /// The information that the member publishes about itself.
   public let info: [String: String]
