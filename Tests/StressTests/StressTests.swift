@@ -67,11 +67,13 @@ import WormholeSyscalls
   @Test func whoeverKillsTheProgramEndsItsProcesses() throws {
     let folder = try TemporaryDirectory()
     let program = try Running(
-      Programs.built("wormhole-stress"), ["--seed", "3", "--duration", "60", "--no-faults"],
+      Programs.built("wormhole-stress"), ["--seed", "3", "--duration", "3600", "--no-faults"],
       environment: ["TMPDIR=\(folder.path)"])
     try eventually("it has workers") { try Self.workers(in: folder).count >= 2 }
     try program.child.send(.kill)
-    try eventually("its workers have ended") { try Self.workers(in: folder).isEmpty }
+    try eventually("its workers have ended", within: .seconds(300)) {
+      try Self.workers(in: folder).isEmpty
+    }
   }
 
   @Test(arguments: ["users", "pids", "tmpfs"]) func elsewhereAllPromisesAreKept(_ kind: String)

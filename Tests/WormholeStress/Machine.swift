@@ -34,12 +34,14 @@ final class Machine {
     /// Returns the command that runs a program in a namespace of its own.
     func apart(_ program: String, _ arguments: [String]) -> (String, [String]) {
       switch self {
-      // Signals from inside a namespace do not end its first process, so a shell comes first.
+      // Signals from inside a namespace do not end its first process, so a shell comes first. Under
+      // load, libdispatch looks for its threads in `/proc`, and traps if they are not there: the
+      // namespace needs its own.
       case .pids:
         (
           "unshare",
-          ["--pid", "--fork", "--kill-child", "sh", "-c", Self.guardian, "sh", program]
-            + arguments
+          ["--pid", "--mount-proc", "--fork", "--kill-child", "sh", "-c", Self.guardian, "sh"]
+            + [program] + arguments
         )
       case .users: ("unshare", ["--user", "--map-root-user", program] + arguments)
       default: (program, arguments)
