@@ -50,6 +50,24 @@ import WormholeSyscalls
     #expect(try done("wormhole doctor").contains("its home is another machine"))
   }
 
+  /// The receiver is in another container, to which a process carries the messages; the sender is a
+  /// member, or a guest.
+  @Test(.notSanitized("waits for several processes"), arguments: ["--from phone", ""])
+  func aSenderWaitsForTheOutcomeFromAnotherMachine(_ sender: String) throws {
+    #expect(try done("wormhole put x 1 && WORMHOLE_CONTAINER=there wormhole put x 1") == "")
+    let folder = try done("pwd").dropLast()
+    let carrier = try Running(.carry(folder + "/hole", folder + "/there", members: ["printer"]))
+    defer { try? carrier.child.send(.kill) }
+    let send = "wormhole send --to printer \(sender) --wait --timeout 60"
+    let receive = "WORMHOLE_CONTAINER=there wormhole receive --as printer --count 1 --timeout 60"
+    #expect(try done("true; \(send) one & \(receive) && wait $!") == "one\n")
+    let refusing = "\(receive) --attempts 1 --exec 'exit 3' 2>/dev/null"
+    let outcome = try stage.run(
+      "true; \(refusing) & receiver=$!; \(send) two; end=$?; kill $receiver; exit $end")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("ended with status 3"), "\(outcome.errors)")
+  }
+
   @Test func theDoctorKnowsTheBridge() throws {
     let made = "wormhole put x 1 && mkdir -m 700 hole/bridge && touch hole/bridge/lock"
     #expect(try done(made) == "")

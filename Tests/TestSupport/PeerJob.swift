@@ -204,6 +204,10 @@ package indirect enum PeerJob: Codable, Sendable {
   /// kilobytes its peak memory has grown.
   case fileMemory(_ container: String, _ file: String, to: String? = nil)
 
+  /// Carries messages for the members, which are in the second container, from the first one to
+  /// the second, and outcomes back, until the test kills it.
+  case carry(_ here: String, _ there: String, members: [String])
+
   // MARK: Requests and waking
 
   /// Joins, prints its incarnation, and replies to each number with its double; prints each request

@@ -49,6 +49,11 @@ extension MemberDirectory {
     return isFound
   }
 
+  /// Claims a waiting message by one rename; false if the message is gone.
+  func claim(_ claimed: ClaimedName) throws(Errno) -> Bool {
+    try move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
+  }
+
   /// Returns the location of a message; nil if the message is settled.
   func place(of sent: SentName) throws(Errno) -> MessagePlace? {
     var place: MessagePlace?

@@ -43,7 +43,7 @@ package struct MessageStamp: Hashable, Comparable, Sendable {
 /// The id is the sender's choice; `from` is the sender's escaped name, `~` and sixteen digits for a
 /// guest, or empty. No escaped name contains a comma.
 package struct MessageName: Hashable, Comparable, Sendable, CustomStringConvertible {
-  let text: String
+  package let text: String
 
   package var description: String { text }
 
@@ -76,7 +76,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   /// Nil for a text in another form.
-  init?(_ text: String) {
+  package init?(_ text: String) {
     var text = text
     let isOurs = text.withUTF8 { Self.isName($0) }
     guard isOurs else { return nil }
@@ -160,7 +160,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     MessageStamp(epoch: Int(number(2, 5)), nanoseconds: Int64(number(7, 15)))
   }
 
-  var wantsReceipt: Bool { bytes { $0[23] } == UInt8(ascii: "r") }
+  package var wantsReceipt: Bool { bytes { $0[23] } == UInt8(ascii: "r") }
 
   /// Whether the message was dead-lettered before.
   var isRetried: Bool { bytes { $0[23] } == UInt8(ascii: "a") }
@@ -222,21 +222,22 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
-  var id: String { EscapedName.unescape(escapedIdentifier) ?? escapedIdentifier }
+  package var id: String { EscapedName.unescape(escapedIdentifier) ?? escapedIdentifier }
 
   /// The sender as in the name, escaped; empty if the name contains no sender.
   var escapedSender: String {
     String(Substring(text.utf8.dropFirst(27).drop { $0 != Self.comma }.dropFirst()))
   }
 
-  var sender: Sender? { Sender(escapedSender) }
+  package var sender: Sender? { Sender(escapedSender) }
 
   /// The file that asks a carrier to cancel the claimed message.
   var cancellationFile: String { text + Self.cancellationMark }
   static let cancellationMark = ",cancel"
 
   /// The file with the reason for a dead letter; no message's name has two commas after its id.
-  var reasonFile: String { "\(text),reason" }
+  var reasonFile: String { text + Self.reasonMark }
+  static let reasonMark = ",reason"
 
   package static func < (left: MessageName, right: MessageName) -> Bool { left.text < right.text }
 
@@ -265,7 +266,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
 extension MessageName {
   /// The sender of a message, for the report of its outcome.
-  enum Sender: Hashable, Sendable {
+  package enum Sender: Hashable, Sendable {
     case member(String)
     case guest(String)
 

@@ -12,7 +12,7 @@ extension Mailbox {
     let claimed = ClaimedName(name, attempt: 1)
     if Mutants.has(.readBeforeClaim) { return claimLate(claimed, for: receiver) }
     do throws(Errno) {
-      guard try home.move(name.text, from: .inbox, .claimed, as: claimed.text) else {
+      guard try home.claim(claimed) else {
         tell { $0.missing(by: receiver) }
         return nil
       }

@@ -359,7 +359,7 @@ final class Outbox: Service {
 }
 
 extension MessageEnd {
-  fileprivate init(_ end: Outcome.Status) {
+  init(_ end: Outcome.Status) {
     self =
       switch end {
       case .delivered: .ok
@@ -371,7 +371,7 @@ extension MessageEnd {
 }
 
 extension Outcome.Status {
-  fileprivate init(_ receipt: ReceiptName, to name: String?, _ storage: Container) {
+  init(_ receipt: ReceiptName, to name: String?, _ storage: Container) {
     switch receipt.end {
     case .ok: self = .delivered
     case .cancelled: self = .cancelled

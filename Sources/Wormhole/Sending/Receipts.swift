@@ -35,6 +35,8 @@ enum Receipts {
     }
     var sum = found.reduce(0) { $0 + $1.room }
     guard sum > largest else { return }
+    // Whoever carries outcomes to another machine takes them all, and no sender is told twice.
+    guard try home.elsewhere == nil || Mutants.has(.dropCarriedReceipts) else { return }
     found.sort { $0.receipt.name.stamp < $1.receipt.name.stamp }
     for (receipt, room) in found where sum > largest / 8 * 7 {
       _ = try home.remove(receipt.text, from: .receipts)

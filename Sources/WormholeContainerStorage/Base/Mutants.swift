@@ -54,6 +54,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetPutBack
   case forgetInterrupted
   case forgetElsewhere
+  case sweepElsewhere
+  case dropCarriedReceipts
   case expireRetried
   case passHeldBack
   case anyKind

@@ -41,9 +41,6 @@ package final class Container: Sendable {
   let reading: FileReading
   /// The epoch of containers without an epoch record.
   let firstEpoch: Int
-  /// The directory of the program that carries messages between machines; nobody else uses it.
-  package static let bridgeName = "bridge"
-
   /// An array in the order of the folders: setting up a dictionary takes longer than reading a
   /// file.
   private let folders = Monitor([OpenDirectory?](repeating: nil, count: Folder.allCases.count))

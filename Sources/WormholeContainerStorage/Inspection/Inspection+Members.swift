@@ -134,7 +134,9 @@ extension Inspection {
     for name in try container.guestNames().sorted() {
       do throws(Errno) {
         let home = try container.openMember(name, name, .guests)
-        guard try home.isGuests(), try !home.isPresent() else { continue }
+        guard try home.isGuests(), try !home.isPresent(), try home.elsewhere == nil else {
+          continue
+        }
         add(
           Diagnosis(
             .problem, "\(Container.Folder.guests.rawValue)/\(name)",

@@ -1,11 +1,12 @@
-internal import WormholeSyscalls
+package import WormholeSyscalls
 
 /// Guests: processes that send requests to members without having joined.
 ///
 /// A guest has a directory like a member's, `guests/<16 hexadecimal digits>/`, and holds its
 /// presence as long as it needs replies. It removes the directory at the end. The directory of a
 /// dead guest, whose presence is free, is removed by the next process that opens the container for
-/// writing, or that makes a guest.
+/// writing, or that makes a guest. The directory that stands for a guest of another machine stays:
+/// only the process that carries outcomes to that machine knows when the guest has ended.
 extension Container {
   /// Makes a directory for a new guest, and takes its presence.
   package func makeGuest() throws(WormholeError) -> (home: MemberDirectory, presence: Presence) {
@@ -55,7 +56,9 @@ extension Container {
     for name in try guestNames() {
       do throws(Errno) {
         let home = try openMember(name, name, .guests)
-        guard try home.isGuests() else { continue }
+        guard try home.isGuests(), try home.elsewhere == nil || Mutants.has(.sweepElsewhere) else {
+          continue
+        }
         guard let presence = try home.takePresence() else { continue }
         defer { presence.release() }
         try discardGuest(name)
@@ -73,7 +76,7 @@ extension Container {
   }
 
   /// The names in `guests/` that have the form of a guest's name.
-  func guestNames() throws(Errno) -> [String] {
+  package func guestNames() throws(Errno) -> [String] {
     do throws(Errno) {
       return try root.open(Folder.guests.rawValue, [.readOnly, .directory]).names()
         .filter(Randomness.isName)

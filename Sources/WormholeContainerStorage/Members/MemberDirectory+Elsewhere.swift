@@ -66,6 +66,26 @@ extension MemberDirectory {
     }
   }
 
+  /// States durably that the member's home is another machine.
+  ///
+  /// Only the holder of the presence may call this: a joining process looks for the file under the
+  /// presence.
+  package func write(_ elsewhere: Elsewhere) throws(WormholeError) {
+    let operation = "store the home of"
+    let bytes: [UInt8]
+    do {
+      bytes = try elsewhere.encoded()
+    } catch {
+      throw WormholeError(.tooLarge, operation, name, because: "\(error)")
+    }
+    do throws(Errno) {
+      try container.replace(Self.elsewhereName, in: home, by: bytes, sync: true)
+      try home.sync.sync(home.descriptor)
+    } catch {
+      throw WormholeError(error, operation, name, at: self)
+    }
+  }
+
   /// Refuses what only the home of the member can do.
   package func checkHome(
     _ operation: String, _ code: WormholeError.Code, hint: String

@@ -65,6 +65,23 @@ extension MemberDirectory {
     }
   }
 
+  /// Moves a file of another directory into a part; false if the file is gone.
+  package func move(
+    _ name: String, of directory: OpenDirectory, to part: Part, as new: String
+  ) throws(Errno) -> Bool {
+    var tries = 0
+    while true {
+      do throws(Errno) {
+        try directory.descriptor.rename(name, to: self.part(part).descriptor, new)
+        return true
+      } catch {
+        guard error == .noSuchFile, !isStale else { throw error }
+        tries += 1
+        guard forgetIfStale(part), tries < 3 else { return false }
+      }
+    }
+  }
+
   /// Gives a file a second name in another part; does nothing if the name is taken.
   package func link(
     _ name: String, from part: Part, to other: MemberDirectory? = nil, _ target: Part,

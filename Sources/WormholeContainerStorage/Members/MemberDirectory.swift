@@ -107,7 +107,7 @@ package final class MemberDirectory: Sendable {
   }
 
   /// Whether the directory still has its name.
-  var isNamed: Bool {
+  package var isNamed: Bool {
     get throws(Errno) {
       do throws(Errno) {
         let named = try parent.descriptor.status(of: escaped)

@@ -39,6 +39,24 @@ package struct MemberProfile: Equatable, Sendable {
     self.info = info
   }
 
+  /// Makes the profile of a process of another machine.
+  ///
+  /// The profile states the process IDs of this process: those of another machine say nothing here.
+  package init(
+    of name: String, _ incarnation: Incarnation, program: String, since: Date,
+    info: [String: String]
+  ) {
+    let identity = ProcessIdentity.current
+    self.name = name
+    self.incarnation = incarnation
+    process = identity.process
+    namespace = identity.namespace
+    started = identity.started
+    self.program = program
+    self.since = since
+    self.info = info
+  }
+
   /// Reads the file; nil if the bytes do not have this form.
   ///
   /// Keys of later versions are ignored. The name is the directory's, whatever name the file

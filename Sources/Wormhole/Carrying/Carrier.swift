@@ -1,0 +1,235 @@
+internal import FoundationEssentials
+package import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// Stands in for members and guests of other machines: the part of a bridge that works in the
+/// container.
+///
+/// A carrier is no member. For each member of another machine it has a ``Proxy``, a directory like
+/// a member's with `elsewhere.plist`. Programs send to a proxy as to any member. The life of a
+/// message that goes to another machine:
+///
+///     inbox/<name>  →  claimed/<name>~1  →  the sender's receipts/<name>.ok, or nowhere
+///
+/// The first step is ``Proxy/claim(_:)``, and the second ``Proxy/settle(_:_:)``, after the other
+/// machine has stored the message or has reported its outcome. In between the message is in
+/// transit.
+///
+/// A message that comes from another machine is written beside the inbox first, and gets its name
+/// in the inbox by one rename, ``deliver(_:in:as:to:)``. Its sender is a proxy here, so its
+/// receiver settles it as any other message, and the outcome lies in the proxy's `receipts/`:
+/// ``Proxy/outcomes(atMost:)``.
+///
+/// Nothing is kept in memory. A carrier that is killed between two steps finds what is left to do
+/// in the directories, and each step may be repeated.
+package final class Carrier: Sendable {
+  let container: SharedContainer
+  let senders: SenderHomes
+  private let latest = Monitor<MessageStamp?>(nil)
+
+  package init(_ container: SharedContainer) throws(WormholeError) {
+    try container.storage.checkOwner("carry messages of", container.directory)
+    try WormholeError.checkNoCopy("carry messages of", container.directory)
+    self.container = container
+    senders = SenderHomes(container.storage)
+  }
+
+  var now: MessageStamp {
+    get throws(WormholeError) { try MessageStamp(container.storage) }
+  }
+
+  // MARK: Proxies
+
+  /// A member or a guest of another machine.
+  package enum Resident: Hashable, Sendable {
+    case member(String)
+    /// Called by 16 hexadecimal digits.
+    case guest(Incarnation)
+
+    var name: String {
+      switch self {
+      case .member(let name): name
+      case .guest(let digits): digits.rawValue
+      }
+    }
+
+    var folder: Container.Folder {
+      switch self {
+      case .member: .members
+      case .guest: .guests
+      }
+    }
+  }
+
+  /// Returns the proxy of a member or a guest whose home is the machine; made if need be.
+  ///
+  /// While a program of this machine has the name, this is refused with
+  /// ``WormholeError/Code-swift.struct/nameTaken``, and with
+  /// ``WormholeError/Code-swift.struct/conflict`` while messages are claimed that such a program
+  /// has not settled: only the next one may have them, marked.
+  package func proxy(
+    of resident: Resident, on machine: String
+  ) throws(WormholeError) -> Proxy {
+    // A sweeper may take a new guest for a dead one, and another tool may remove any directory.
+    for _ in 0..<100 {
+      let home = try container.storage.member(resident.name, in: resident.folder)
+      let known = try elsewhere(of: home)?.machine
+      guard known != machine else { return Proxy(self, home, resident, machine) }
+      if try makeProxy(home, machine) { return Proxy(self, home, resident, machine) }
+    }
+    throw WormholeError(
+      .conflict, Self.standing, resident.name,
+      because: "other processes removed its directory repeatedly",
+      hint: "find the program that removes the directory")
+  }
+
+  static let standing = "stand in for"
+
+  private func elsewhere(of home: MemberDirectory) throws(WormholeError) -> Elsewhere? {
+    do throws(Errno) {
+      return try home.elsewhere
+    } catch {
+      throw WormholeError(error, Self.standing, home.name, at: home)
+    }
+  }
+
+  /// Returns false if the directory is no longer in its place.
+  private func makeProxy(
+    _ home: MemberDirectory, _ machine: String
+  ) throws(WormholeError) -> Bool {
+    let presence: Presence?
+    let (isInUse, isNamed): (Bool, Bool)
+    do throws(Errno) {
+      presence = try home.takePresence()
+      isInUse = if try home.elsewhere == nil { try home.hasClaims } else { false }
+      isNamed = try home.isNamed
+    } catch {
+      if home.isStale { return false }
+      throw WormholeError(error, Self.standing, home.name, at: home)
+    }
+    guard let presence else {
+      throw WormholeError(
+        .nameTaken, Self.standing, home.name, because: "a process of this machine has the name",
+        hint: "end the process, or move the member's home to this machine")
+    }
+    defer { presence.release() }
+    guard isNamed else { return false }
+    guard !isInUse else {
+      throw WormholeError(
+        .conflict, Self.standing, home.name,
+        because: "it has claimed messages that no program has settled",
+        hint: "let a program join under the name once more, and handle the messages")
+    }
+    let now = container.storage.options.environment.sinceEpoch()
+    try home.write(Elsewhere(machine: machine, since: Date(sinceEpoch: now)))
+    return true
+  }
+
+  /// All proxies of the container, of members and of guests, whichever process has made them.
+  package func proxies() throws(WormholeError) -> [Proxy] {
+    var found: [Proxy] = []
+    for resident in try residents() {
+      let home = try container.storage.existingMember(resident.name, in: resident.folder)
+      guard let home else { continue }
+      do throws(Errno) {
+        if let elsewhere = try home.elsewhere {
+          found.append(Proxy(self, home, resident, elsewhere.machine))
+        }
+      } catch {
+        throw WormholeError(error, "find members of other machines in", home.path, at: home)
+      }
+    }
+    return found
+  }
+
+  private func residents() throws(WormholeError) -> [Resident] {
+    let members = try container.storage.names(in: .members).map { Resident.member($0) }
+    do throws(Errno) {
+      let guests = try container.storage.guestNames().compactMap { Incarnation(rawValue: $0) }
+      return members + guests.map { .guest($0) }
+    } catch {
+      throw WormholeError(
+        error, "list the guests of", container.directory, in: container.storage,
+        Container.Folder.guests.rawValue)
+    }
+  }
+
+  // MARK: Messages for members of this machine
+
+  /// Returns the name under which a message of another machine is delivered here: it comes after
+  /// all names returned earlier, and keeps everything else that the sender has chosen.
+  package func arrivalName(of name: MessageName) throws(WormholeError) -> MessageName {
+    let now = try self.now
+    return name.stamped(
+      latest.withLock { latest in
+        let next = max(now, latest.map { $0.advanced(by: 1) } ?? now)
+        latest = next
+        return next
+      })
+  }
+
+  /// Delivers a message by one rename; false if the file is gone, because it was delivered before.
+  ///
+  /// - Parameters:
+  ///   - file: the message, complete; see ``CarriedMessage/delivered(from:expires:isRepeated:)``.
+  ///   - directory: a directory of the carrier; see ``Container/bridge(_:)``.
+  ///   - name: see ``arrivalName(of:)``.
+  ///   - receiver: the member, which need never have joined.
+  package func deliver(
+    _ file: String, in directory: OpenDirectory, as name: MessageName, to receiver: String
+  ) throws(WormholeError) -> Bool {
+    let peer = container.peer(receiver)
+    for _ in 0..<100 {
+      let home = try container.receivers.home(of: peer, in: container.storage)
+      do throws(Errno) {
+        return try home.move(file, of: directory, to: .inbox, as: name.text)
+      } catch {
+        guard error == .noSuchFile else {
+          throw WormholeError(error, "deliver message to", home, .inbox)
+        }
+        container.receivers.forget(home)
+      }
+    }
+    throw WormholeError(
+      .conflict, "deliver message to", receiver,
+      because: "another process removes the inbox of the receiver repeatedly",
+      hint: "find the program that removes the inbox")
+  }
+
+  /// Makes the names of all delivered messages of a receiver durable.
+  package func makeDurable(_ receiver: String) throws(WormholeError) {
+    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+    do throws(Errno) {
+      try home.makeDurable(.inbox)
+    } catch {
+      throw WormholeError(error, "deliver message to", home, .inbox)
+    }
+  }
+
+  /// Cancels a delivered message that no receiver has claimed, by its ID and its sender.
+  ///
+  /// - Returns: false if there is none; its outcome then comes by itself.
+  package func cancel(_ sent: MessageName, to receiver: String) throws(WormholeError) -> Bool {
+    guard let home = try container.storage.existingMember(receiver) else { return false }
+    var found: MessageName?
+    var sender: MemberDirectory?
+    do throws(Errno) {
+      try home.list(.inbox) { file in
+        if let name = MessageName(file), name.unique == sent.unique { found = name }
+      }
+      sender = try found.flatMap { (name) throws(Errno) in try senders.home(of: name) }
+    } catch {
+      throw WormholeError(error, "cancel message", sent.id, at: home)
+    }
+    guard let found else { return false }
+    return try MessageCancellation.end(found, at: home, .cancelled, sender, container)
+  }
+}
+
+extension MemberDirectory {
+  /// Whether a receiver has claimed messages and not settled them.
+  fileprivate var hasClaims: Bool {
+    get throws(Errno) { try contains(.claimed) { ClaimedName(String(cString: $0)) != nil } }
+  }
+}

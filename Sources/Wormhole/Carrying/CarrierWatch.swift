@@ -1,0 +1,94 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// One watch on all proxies of a carrier: on their inboxes, their receipts and the requests to
+/// cancel messages in transit.
+///
+/// The handler is called on one thread at a time. As everywhere, a notice is a hint: the handler
+/// lists the directories of the named proxies.
+package final class CarrierWatch: Sendable {
+  private struct Watched {
+    let watches: [NamedWatch]
+    /// Moves delayed messages to the inbox when they are due, as a receiver would.
+    let due: DueMessages
+
+    func stop() {
+      for watch in watches { watch.stop() }
+      due.stop()
+    }
+  }
+
+  private struct State {
+    var proxies: [Carrier.Resident: Watched] = [:]
+    var changed: Set<Carrier.Resident> = []
+  }
+
+  private let container: SharedContainer
+  private let state = Monitor(State())
+  private let worker: Worker
+
+  /// - Parameter handler: called with the proxies in which something may have changed.
+  package init(
+    _ carrier: Carrier, _ handler: @escaping @Sendable (Set<Carrier.Resident>) -> Void
+  ) {
+    container = carrier.container
+    worker = Worker(on: container.background)
+    worker.begin { [weak self] in
+      let changed = self?.state.withLock { state in
+        defer { state.changed = [] }
+        return state.changed
+      }
+      if let changed, !changed.isEmpty { handler(changed) }
+    }
+  }
+
+  /// Watches a proxy, too.
+  ///
+  /// The handler is called for the proxy once, as something may wait already.
+  package func add(_ proxy: Proxy) throws(WormholeError) {
+    let (home, resident) = (proxy.home, proxy.resident)
+    let due = DueMessages(home, container, epoch: try proxy.carrier.now.epoch)
+    let notice: @Sendable (Watcher.Signal) -> Void = { [weak self] _ in self?.note(resident) }
+    do throws(Errno) {
+      let watches = [
+        try home.watch(.inbox, .movedTo, notice), try home.watch(.receipts, .movedTo, notice),
+        try home.watch(.claimed) { signal in
+          // The carrier's own claims are no news.
+          if case .changed(let names) = signal,
+            !names.contains(where: { $0.ends(with: MessageName.cancellationMark) })
+          {
+            return
+          }
+          notice(signal)
+        },
+      ]
+      try due.begin()
+      state.withLock { $0.proxies[resident] = Watched(watches: watches, due: due) }
+    } catch {
+      throw WormholeError(error, "watch messages to", proxy.name, at: home)
+    }
+    note(resident)
+  }
+
+  /// Watches a proxy no longer.
+  package func remove(_ proxy: Proxy) {
+    let watched = state.withLock { $0.proxies.removeValue(forKey: proxy.resident) }
+    watched?.stop()
+  }
+
+  private func note(_ resident: Carrier.Resident) {
+    state.withLock { _ = $0.changed.insert(resident) }
+    worker.trigger()
+  }
+
+  /// Ends the watch; once this has returned, the handler is not called again.
+  package func stop() {
+    let watched = state.withLock { state in
+      defer { state.proxies = [:] }
+      return Array(state.proxies.values)
+    }
+    for one in watched { one.stop() }
+    worker.end()
+    worker.drain()
+  }
+}

@@ -1,0 +1,254 @@
+package import FoundationEssentials
+package import WormholeContainerStorage
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// The directory of a member or a guest whose home is another machine, for the process that carries
+/// its messages and outcomes.
+///
+/// Only one process may carry for a proxy at a time: a bridge holds a lock of its own for that.
+package final class Proxy: Sendable {
+  package let resident: Carrier.Resident
+  /// The machine; nil if `elsewhere.plist` cannot be read.
+  package let machine: String?
+  let carrier: Carrier
+  let home: MemberDirectory
+  private let settlement: Settlement
+  private let shown = Monitor(Shown())
+
+  private struct Shown {
+    var presence: Presence?
+    var profile: MemberProfile?
+  }
+
+  init(
+    _ carrier: Carrier, _ home: MemberDirectory, _ resident: Carrier.Resident, _ machine: String?
+  ) {
+    self.carrier = carrier
+    self.home = home
+    self.resident = resident
+    self.machine = machine
+    settlement = Settlement(
+      container: carrier.container, home: home, claims: home, senders: carrier.senders,
+      supersession: "another process has settled the message")
+  }
+
+  package var name: String { resident.name }
+
+  // MARK: Messages to the member
+
+  /// The first waiting messages, in the order in which the member has to receive them.
+  package func waiting(atMost count: Int = 4096) throws(WormholeError) -> [MessageName] {
+    // A listing shows every file that existed when it began: no older message can follow. A later
+    // one may be shown without its predecessor.
+    let start = try carrier.now
+    var listing = InboxListing(window: count)
+    do throws(Errno) {
+      try home.list(.inbox) { listing.add($0) }
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: home)
+    }
+    return listing.finish().filter { $0.stamp < start || Mutants.has(.trustListing) }
+  }
+
+  /// The messages in transit, in the same order.
+  package func claimed() throws(WormholeError) -> [MessageName] {
+    try claims { ClaimedName($0)?.name }
+  }
+
+  /// The messages in transit that their senders want to cancel.
+  package func cancellations() throws(WormholeError) -> [MessageName] {
+    try claims { file in
+      file.ends(with: MessageName.cancellationMark)
+        ? MessageName(String(file.dropLast(MessageName.cancellationMark.utf8.count))) : nil
+    }
+  }
+
+  private func claims(
+    _ name: (String) -> MessageName?
+  ) throws(WormholeError) -> [MessageName] {
+    var found: [MessageName] = []
+    do throws(Errno) {
+      try home.list(.claimed) { if let one = name(String(cString: $0)) { found.append(one) } }
+    } catch {
+      throw WormholeError(error, "list messages to", self.name, at: home)
+    }
+    return found.sorted()
+  }
+
+  /// Claims a waiting message; false if its sender has cancelled it, or if it was claimed before.
+  package func claim(_ name: MessageName) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      return try home.claim(ClaimedName(name, attempt: 1))
+    } catch {
+      throw WormholeError(error, "claim message", name.id, at: home)
+    }
+  }
+
+  /// Reads a claimed message; nil if it was settled.
+  ///
+  /// A file that cannot be read is an error, and the message can only be dead-lettered.
+  package func read(_ name: MessageName) throws(WormholeError) -> CarriedMessage? {
+    let operation = "read message"
+    switch try home.read(ClaimedName(name, attempt: 1).text, in: .claimed, operation) {
+    case .missing: return nil
+    case .sound(let bytes, _):
+      return try CarriedMessage(name, bytes, carrier.container.options.limits)
+    case .damaged(let reason, _):
+      throw WormholeError(
+        .damaged, operation, name.id, because: "the message is damaged: \(reason)")
+    }
+  }
+
+  /// Settles a claimed message, and notifies its sender on request; false if it was settled before.
+  ///
+  /// A dead letter stays where its receiver is: only the reason is stored here, for the sender.
+  package func settle(
+    _ name: MessageName, _ status: Outcome.Status
+  ) throws(WormholeError) -> Bool {
+    let claimed = ClaimedName(name, attempt: 1)
+    var isOurs = true
+    do throws(WormholeError) {
+      if case .deadLettered(let reason) = status, name.wantsReceipt {
+        try settlement.explain(name, attempts: 1, reason)
+        try forgetReasons()
+      }
+      try settlement.end(claimed, MessageEnd(status))
+      removeRest(of: name)
+    } catch {
+      guard error.code == .superseded else { throw error }
+      isOurs = false
+    }
+    do throws(Errno) {
+      _ = try home.remove(name.cancellationFile, from: .claimed)
+    } catch {
+      throw WormholeError(error, "settle message", name.id, at: home)
+    }
+    return isOurs
+  }
+
+  private func removeRest(of name: MessageName) {
+    do throws(Errno) {
+      _ = try home.remove(name.fileName, from: .files)
+    } catch {
+      carrier.container.log(
+        .warning, "cannot remove the file of message '\(name.id)': \(error)",
+        about: LogSubject(member: self.name, message: name.id), because: error)
+    }
+  }
+
+  /// How many reasons are kept for senders that have not asked yet.
+  private static let mostReasons = 1024
+
+  /// Removes the oldest reasons without a letter, which nobody else removes.
+  private func forgetReasons() throws(WormholeError) {
+    do throws(Errno) {
+      var files: Set<String> = []
+      try home.list(.dead) { files.insert(String(cString: $0)) }
+      let reasons = files.filter { file in
+        file.ends(with: MessageName.reasonMark)
+          && !files.contains(String(file.dropLast(MessageName.reasonMark.utf8.count)))
+      }
+      let surplus = reasons.count - Self.mostReasons
+      guard surplus > 0 else { return }
+      // After the priority, names begin with the stamp.
+      for file in reasons.sorted(by: { $0.dropFirst() < $1.dropFirst() }).prefix(surplus) {
+        _ = try home.remove(file, from: .dead)
+      }
+    } catch {
+      throw WormholeError(error, "dead-letter a message to", name, at: home)
+    }
+  }
+
+  // MARK: Outcomes for the member
+
+  /// The outcome of a message that the member has sent to a member of this machine.
+  package struct CarriedOutcome: Sendable {
+    /// The message's name on this machine.
+    package let name: MessageName
+    package let status: Outcome.Status
+    /// What the carrier has written into the message; nil also if the file cannot be read.
+    package let origin: PropertyListValue?
+  }
+
+  /// The first outcomes that wait for the member, in the order in which the messages arrived here.
+  package func outcomes(atMost count: Int = 4096) throws(WormholeError) -> [CarriedOutcome] {
+    let receipts: [ReceiptName]
+    do throws(Errno) {
+      receipts = try Receipts.list(home).sorted { $0.name < $1.name }
+    } catch {
+      throw WormholeError(error, "list outcomes of", name, at: home)
+    }
+    var found: [CarriedOutcome] = []
+    for receipt in receipts.prefix(count) {
+      let header: MessageFile.Header?
+      switch try home.read(receipt.text, in: .receipts, "read outcome of") {
+      case .missing: continue
+      case .damaged: header = nil
+      case .sound(let bytes, _):
+        let decoder = BinaryDecoder(limits: carrier.container.options.limits)
+        header = (try? MessageFile.Document(bytes, decoder))?.header
+      }
+      found.append(
+        CarriedOutcome(
+          name: receipt.name,
+          status: Outcome.Status(receipt, to: header?.to, carrier.container.storage),
+          origin: header?.origin))
+    }
+    return found
+  }
+
+  /// Removes an outcome, after the member's machine has stored it.
+  package func forget(_ outcome: CarriedOutcome) throws(WormholeError) {
+    do throws(Errno) {
+      let receipt = ReceiptName(outcome.name, MessageEnd(outcome.status))
+      _ = try home.remove(receipt.text, from: .receipts)
+    } catch {
+      throw WormholeError(error, "settle outcome of message", outcome.name.id, at: home)
+    }
+  }
+
+  // MARK: Presence
+
+  /// Shows the member as running, with the given profile; changes the profile if it is shown
+  /// already.
+  ///
+  /// The member stops running here with ``disappear()``, or at once with the end of this process.
+  package func appear(
+    as incarnation: Incarnation, program: String, since: Date, info: [String: String] = [:]
+  ) throws(WormholeError) {
+    let profile = MemberProfile(
+      of: name, incarnation, program: program, since: since, info: info)
+    try shown.withLock { shown throws(WormholeError) in
+      guard shown.profile != profile else { return }
+      do throws(Errno) {
+        if shown.presence == nil {
+          guard let presence = try home.takePresence() else { throw .busy }
+          shown.presence = presence
+        }
+        // A reader of the profile must find the folder.
+        _ = try home.makeLive(incarnation)
+      } catch {
+        guard error == .busy else {
+          throw WormholeError(error, Carrier.standing, name, at: home)
+        }
+        throw WormholeError(
+          .nameTaken, Carrier.standing, name, because: "another process has the name",
+          hint: "end the other process", errno: error)
+      }
+      try home.write(profile)
+      shown.profile = profile
+    }
+  }
+
+  /// Shows the member as not running: it has ended, or its machine cannot be reached.
+  package func disappear() {
+    let held = shown.withLock { shown in
+      defer { shown = Shown() }
+      return shown
+    }
+    guard let presence = held.presence, presence.isHeld else { return }
+    if let profile = held.profile { try? home.removeLive(profile.incarnation) }
+    presence.release()
+  }
+}
