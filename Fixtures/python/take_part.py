@@ -103,12 +103,18 @@ def commit(channel, staging, value):
 
 
 def add_one(found):
-    return {
+    if "home" in found:
+        sys.exit("the value is a copy: its home is machine %s" % found["home"].get("machine"))
+    changed = {
         "version": found["version"] + 1,
         "sent": datetime.datetime.utcnow(),
         "from": "take_part.py %d" % os.getpid(),
         "value": found.get("value", 0) + 1,
     }
+    # Without these, a change that another machine asks for again would be made twice.
+    if "operations" in found:
+        changed["operations"] = found["operations"]
+    return changed
 
 
 def send(container, member, text, headers):

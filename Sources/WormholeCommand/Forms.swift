@@ -16,6 +16,8 @@ extension ObjectForm {
       ("cleared", "whether it was cleared"), ("writtenAt", "time of the change"),
       ("writer", "writer of the change"),
       ("recovered", "whether this is the value before a damaged value"),
+      ("home", "machine whose value this is a copy of"),
+      ("confirmedAt", "time when the machine last stated that the copy is its latest value"),
       ("damage", "cause of the damage"),
     ])
 

@@ -14,6 +14,10 @@ extension Output {
         "cleared": .boolean(snapshot.value == nil), "writer": .string(snapshot.metadata.writer),
         "writtenAt": DateText.format(snapshot.metadata.writtenAt).map { .string($0) },
         "recovered": .boolean(snapshot.metadata.isRecovered),
+        "home": snapshot.metadata.home.map { .string($0) },
+        "confirmedAt": snapshot.metadata.confirmedAt.flatMap { DateText.format($0) }.map {
+          .string($0)
+        },
       ])
   }
 

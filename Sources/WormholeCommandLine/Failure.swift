@@ -105,7 +105,7 @@ extension WormholeError.Code {
     case .invalidValue, .tooLarge, .typeMismatch, .damaged: .data
     case .system, .nested, .deadlock, .cancelled, .forked: .software
     case .full: .full
-    case .nameTaken, .notJoined, .unreachable, .stopped: .unavailable
+    case .nameTaken, .notJoined, .unreachable, .unsupported, .stopped: .unavailable
     case .conflict, .superseded, .exhausted, .notDurable, .partlyDone: .tryAgain
     case .refused, .permissionDenied, .readOnly: .refused
     case .notAContainer, .laterFormat: .configuration

@@ -155,7 +155,7 @@ import WormholeSyscalls
       get.errors.hasPrefix(#"{"code":"damaged","errno":null,"error":"cannot read channel 'speed':"#)
     )
     let list = try stage.run("wormhole list --json").output
-    #expect(list.hasPrefix(#"{"channel":"speed","cleared":null,"damage":""#))
+    #expect(list.hasPrefix(#"{"channel":"speed","cleared":null,"confirmedAt":null,"damage":""#))
     #expect(try stage.run("wormhole list").output == "speed\n")
     #expect(try stage.run("wormhole put speed 2 && wormhole get speed").output == "2\n")
   }
@@ -170,7 +170,8 @@ import WormholeSyscalls
     #expect(list.status == .exited(0))
     let lines = try stage.run("wormhole list --json").output.split(separator: "\n")
     #expect(lines.count == 3)
-    #expect(lines.filter { $0.contains(#""channel":"b","cleared":null,"damage":""#) }.count == 1)
+    let start = #""channel":"b","cleared":null,"confirmedAt":null,"damage":""#
+    #expect(lines.filter { $0.contains(start) }.count == 1)
     let clear = try stage.run("wormhole clear --all")
     #expect(clear.status == .exited(77), "\(clear.errors)")
     #expect(clear.errors.contains("channel 'b'"))

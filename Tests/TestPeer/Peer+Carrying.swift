@@ -7,8 +7,10 @@ import WormholeSyscalls
 
 extension Peer {
   /// Carries messages from a container to another one, and their outcomes back, until it is killed.
-  static func carry(_ here: String, _ there: String, members: [String]) throws {
-    let carrier = try LocalCarrier(from: meeting(here), to: meeting(there), members)
+  static func carry(
+    _ here: String, _ there: String, _ members: [String], _ channels: [String]
+  ) throws {
+    let carrier = try LocalCarrier(from: meeting(here), to: meeting(there), members, channels)
     let thread = try Thread("carrier") {
       do {
         try carrier.run()
@@ -39,14 +41,30 @@ final class LocalCarrier: Sendable {
   private let news = Monitor((isNew: true, isOver: false))
   private let proxies: [String: Proxy]
   private let peers: [String: Wormhole.Peer]
+  private let channels: [Channel<PropertyListValue>]
+  private let desk: ChangeDesk
   private let senders = Monitor<[Carrier.Resident: Proxy]>([:])
 
   private static let (hereName, thereName) = ("here", "there")
   private static let (recordName, cursorName) = ("record.plist", "cursor.plist")
 
-  init(from here: SharedContainer, to there: SharedContainer, _ members: [String]) throws {
+  init(
+    from here: SharedContainer, to there: SharedContainer, _ members: [String],
+    _ channels: [String]
+  ) throws {
     storage = (here.storage, there.storage)
-    (self.here, self.there) = (try Carrier(here), try Carrier(there))
+    let (carrier, other) = (try Carrier(here), try Carrier(there))
+    (self.here, self.there) = (carrier, other)
+    self.channels = channels.map { there.channel($0) }
+    let news = news
+    desk = try carrier.takeChanges { change, answer in
+      do {
+        answer(try other.make(change, for: Self.hereName))
+      } catch {
+        answer(Carrier.ChannelAnswer(.refused, reason: "\(error)"))
+      }
+      news.signal { $0.isNew = true }
+    }
     out = try here.storage.bridge(["out", Self.thereName])
     staged = try there.storage.bridge(["in", Self.hereName])
     var proxies: [String: Proxy] = [:]
@@ -64,6 +82,7 @@ final class LocalCarrier: Sendable {
     }
     let (watch, back) = (CarrierWatch(here, notice), CarrierWatch(there, notice))
     for proxy in proxies.values { try watch.add(proxy) }
+    for channel in channels { try channel.watch { _ in notice([]) } }
     for peer in peers.values { try peer.watchReachability { _ in notice([]) } }
     for proxy in try there.proxies() where proxy.machine == Self.hereName {
       senders.withLock { $0[proxy.resident] = proxy }
@@ -88,11 +107,16 @@ final class LocalCarrier: Sendable {
     }
     watch.stop()
     back.stop()
+    desk.stop()
   }
 
   func stop() { news.signal { $0.isOver = true } }
 
   private func run(_ back: CarrierWatch) throws {
+    for channel in channels {
+      try here.store(
+        there.content(of: channel.name), of: channel.name, from: Self.thereName, changesTo: desk)
+    }
     while try carry(back) {}
     try cancel()
     try tellOutcomes()

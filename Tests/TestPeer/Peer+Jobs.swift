@@ -48,7 +48,8 @@ extension Peer {
     case .furnish(let group): try furnish(group)
     case .tryEverything(let group): try tryEverything(group)
     case .join(let container, let name): try join(container, name)
-    case .carry(let here, let there, let members): try carry(here, there, members: members)
+    case .carry(let here, let there, let members, let channels):
+      try carry(here, there, members, channels)
     case .be(let container, let name, let info): try be(container, name, info: info)
     case .beForked(let container, let name): try beForked(container, name)
     case .beSpawned(let container, let name): try beSpawned(container, name)

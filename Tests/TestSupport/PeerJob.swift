@@ -206,7 +206,9 @@ package indirect enum PeerJob: Codable, Sendable {
 
   /// Carries messages for the members, which are in the second container, from the first one to
   /// the second, and outcomes back, until the test kills it.
-  case carry(_ here: String, _ there: String, members: [String])
+  ///
+  /// - Parameter channels: the channels of the second container that have copies in the first one.
+  case carry(_ here: String, _ there: String, members: [String], channels: [String] = [])
 
   // MARK: Requests and waking
 

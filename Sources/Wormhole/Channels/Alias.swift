@@ -98,8 +98,8 @@ extension Channel {
   @discardableResult
   package func put(_ value: Value, alias: Alias) throws(WormholeError) -> Int {
     try change("put value into", hasValue: true, alias) { (writer, content) throws(WormholeError) in
-      let version = writer.count(content).next
-      return (version, try writer.seal(value, version, "put value into channel"))
+      let count = try writer.count(content)
+      return (count, try writer.seal(value, count, "put value into channel"))
     }
   }
 
@@ -110,14 +110,16 @@ extension Channel {
     // belong to a process that is about to put the first value.
     if !alias.isThere, try isUnwritten() { return 0 }
     return try change("clear", hasValue: false, alias) { (writer, content) throws(WormholeError) in
-      let version = writer.count(content).next
-      return (version, try writer.seal(Value?.none, version, "clear channel"))
+      let count = try writer.count(content)
+      return (count, try writer.seal(Value?.none, count, "clear channel"))
     }
   }
 
   private func change(
     _ operation: String, hasValue: Bool, _ alias: Alias,
-    _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (version: Int, bytes: [UInt8])
+    _ file: (SlotWriter, Slot.Content) throws(WormholeError) -> (
+      count: VersionCount, bytes: [UInt8]
+    )
   ) throws(WormholeError) -> Int {
     let writer = try writer()
     do throws(WormholeError) {
@@ -127,10 +129,10 @@ extension Channel {
           "\(operation) channel", durability: container.options.durability,
           patience: writer.patience
         ) { content in
-          let (version, bytes) = try file(writer, content)
-          result = version
+          let (count, bytes) = try file(writer, content)
+          result = count.next
           try alias.set(hasValue)
-          return .put(bytes, note: version)
+          return .put(bytes, note: count.note)
         }
         return result
       }

@@ -55,6 +55,16 @@ extension Channel {
   package func updateVersionIfNeeded(
     durability: Durability? = nil, _ body: (inout Value?) throws -> UpdateDecision
   ) throws -> (value: Value?, version: Int) {
+    do {
+      return try updateHere(durability, body)
+    } catch let error as WormholeError {
+      return try updateAtHome(error, body)
+    }
+  }
+
+  private func updateHere(
+    _ durability: Durability?, _ body: (inout Value?) throws -> UpdateDecision
+  ) throws -> (value: Value?, version: Int) {
     let writer = try writer()
     let reader = reader("update channel")
     var after: Value?
@@ -62,6 +72,8 @@ extension Channel {
     try writer.slot.change(
       "update", durability: durability ?? container.options.durability, patience: writer.patience
     ) { content in
+      // A body that depends on a copy runs only if its result can be carried to the home.
+      let count = try writer.count(content)
       let snapshot = try reader.snapshot(of: content, as: Value.self)
       let before = snapshot?.value
       after = before
@@ -71,9 +83,8 @@ extension Channel {
         return .none
       }
       if isUnchanged(before, after) { return .none }
-      let version = writer.count(content).next
-      latest = version
-      return .put(try writer.seal(after, version, "update channel"), note: version)
+      latest = count.next
+      return .put(try writer.seal(after, count, "update channel"), note: count.note)
     }
     return (after, latest)
   }

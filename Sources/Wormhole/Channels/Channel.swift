@@ -34,7 +34,11 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
   public func put(
     _ value: Value, ifVersion expected: Int? = nil, durability: Durability? = nil
   ) throws(WormholeError) -> Int {
-    try writer().put("put value into", value, ifVersion: expected, durability)
+    do throws(WormholeError) {
+      return try writer().put("put value into", value, ifVersion: expected, durability)
+    } catch {
+      return try putAtHome(value, ifVersion: expected, error)
+    }
   }
 
   /// Clears the value; the version continues to rise.
@@ -62,8 +66,13 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
   ) throws(WormholeError) -> Int {
     // Check first, so that clearing an unused name makes no channel of it.
     if expected ?? 0 == 0, try isUnwritten() { return 0 }
-    let version = try writer().clear(
-      ifVersion: expected, erasing ? .power : durability, erasing: erasing)
+    let version: Int
+    do throws(WormholeError) {
+      version = try writer().clear(
+        ifVersion: expected, erasing ? .power : durability, erasing: erasing)
+    } catch {
+      return try clearAtHome(erasing: erasing, ifVersion: expected, error)
+    }
     if erasing { try slot.get().discardDamaged() }
     return version
   }
@@ -88,7 +97,10 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
 
   /// The value with its version, time and sender; nil if the channel was never written.
   public var latest: Snapshot<Value>? {
-    get throws(WormholeError) { try reader().snapshot(of: slot.get().read()) }
+    get throws(WormholeError) {
+      let slot = try slot.get()
+      return try reader().snapshot(of: slot.read(), as: Value.self)?.confirmed(slot)
+    }
   }
 
   /// Version, time and sender, without decoding the value; nil if the channel was never written.

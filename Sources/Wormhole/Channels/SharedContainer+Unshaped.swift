@@ -34,7 +34,8 @@ extension SharedContainer {
     if case .value(let bytes, let isRecovered) = content,
       case .dictionary(let entries)? = try? BinaryPropertyList.decode(bytes, limits: limits),
       case .integer(let version)? = entries["version"], version > 0, version < .max,
-      case .date(let sent)? = entries["sent"], case .string(let from)? = entries["from"]
+      case .date(let sent)? = entries["sent"], case .string(let from)? = entries["from"],
+      entries["home"] == nil
     {
       let value = entries["value"]
       let metadata = Metadata(

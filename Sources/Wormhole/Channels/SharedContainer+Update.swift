@@ -66,7 +66,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   private let reader: SlotReader
   private let writer: SlotWriter
   private var before: Value?
-  private var version = 0
+  private var count = VersionCount(0)
   var after: Value?
 
   init(_ channel: Channel<Value>, _ container: SharedContainer) throws(WormholeError) {
@@ -80,11 +80,18 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   func open(_ content: Slot.Content) throws(WormholeError) {
     before = try reader.snapshot(of: content, as: Value.self)?.value
     after = before
-    version = writer.count(content).next
+    do throws(WormholeError) {
+      count = try writer.count(content)
+    } catch {
+      guard error.code == .unreachable else { throw error }
+      throw WormholeError(
+        .unsupported, "update channels", slot.name, because: error.reason,
+        hint: "change this channel by itself, or content that changes together in one channel")
+    }
   }
 
   func change() throws(WormholeError) -> Change {
     if isUnchanged(before, after) { return .none }
-    return .put(try writer.seal(after, version, "update channel"), note: version)
+    return .put(try writer.seal(after, count, "update channel"), note: count.note)
   }
 }

@@ -19,8 +19,21 @@ struct SlotWriter {
     self.name = name
   }
 
-  /// For the body of a change.
-  func count(_ content: Slot.Content) -> VersionCount {
+  /// For the body of a change; throws for a copy, which only its home changes.
+  func count(_ content: Slot.Content) throws(WormholeError) -> VersionCount {
+    let count = countAnywhere(content)
+    let home: ChannelHome?
+    switch content {
+    case .value: home = count.home
+    // Only the file beside the value states that the channel is a copy.
+    case .nothing, .damaged, .tooLarge: home = try slot.home()
+    }
+    if let home, !Mutants.has(.changeCopies) { throw home.refusal("change channel", name) }
+    return count
+  }
+
+  /// As ``count(_:)``, for copies too.
+  func countAnywhere(_ content: Slot.Content) -> VersionCount {
     if let version = slot.note, version < VersionCount.last { return VersionCount(version) }
     let now = container.options.environment.sinceEpoch()
     // A channel that is written for the first time may have the name of a removed channel.
@@ -31,28 +44,31 @@ struct SlotWriter {
   }
 
   /// Returns the file of a value, or the file that states that the channel was cleared.
+  ///
+  /// - Parameter count: of the content that the file replaces.
   func seal<Value: Encodable>(
-    _ value: Value?, _ version: Int, _ operation: @autoclosure () -> String
+    _ value: Value?, _ count: VersionCount, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    if let value { return try seal(value: value, version, operation()) }
-    return try sealNothing(version, operation())
+    if let value { return try seal(value: value, count, operation()) }
+    return try sealNothing(count, operation())
   }
 
   private func sealNothing(
-    _ version: Int, _ operation: @autoclosure () -> String
+    _ count: VersionCount, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { encoder, sent in
-      try Envelope.seal(version: version, sent: sent, from: container.options.writerName, encoder)
-    }
+    try sealing(operation()) { try Envelope.seal(fields(count, sent: $1), $0) }
   }
 
   private func seal<Value: Encodable>(
-    value: Value, _ version: Int, _ operation: @autoclosure () -> String
+    value: Value, _ count: VersionCount, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { encoder, sent in
-      try Envelope.seal(
-        value, version: version, sent: sent, from: container.options.writerName, encoder)
-    }
+    try sealing(operation()) { try Envelope.seal(value, fields(count, sent: $1), $0) }
+  }
+
+  private func fields(_ count: VersionCount, sent: Date) -> Envelope.Fields {
+    Envelope.Fields(
+      version: count.next, sent: sent, from: container.options.writerName,
+      operations: Mutants.has(.dropOperations) ? nil : count.operations)
   }
 
   private func sealing(
@@ -71,8 +87,8 @@ struct SlotWriter {
   func put<Value: Encodable>(
     _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?
   ) throws(WormholeError) -> Int {
-    try commit(operation, ifVersion: expected, durability) { version throws(WormholeError) in
-      try seal(value: value, version, "\(operation) channel")
+    try commit(operation, ifVersion: expected, durability) { count throws(WormholeError) in
+      try seal(value: value, count, "\(operation) channel")
     }
   }
 
@@ -84,15 +100,15 @@ struct SlotWriter {
       "clear", ifVersion: expected, durability, erasing: erasing,
       unless: { !erasing && isClear($0) }
     ) {
-      version throws(WormholeError) in
-      try sealNothing(version, "clear channel")
+      count throws(WormholeError) in
+      try sealNothing(count, "clear channel")
     }
   }
 
   private func commit(
     _ operation: String, ifVersion expected: Int?, _ durability: Durability?,
     erasing: Bool = false, unless isDone: (Slot.Content) -> Bool = { _ in false },
-    _ file: (_ version: Int) throws(WormholeError) -> [UInt8]
+    _ file: (_ count: VersionCount) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Int {
     try WormholeError.writing("\(operation) channel", name) {
       var version = 0
@@ -100,7 +116,7 @@ struct SlotWriter {
         operation, durability: durability ?? container.options.durability, patience: patience,
         erasing: erasing
       ) { content in
-        let count = count(content)
+        let count = try count(content)
         try check(expected, count.present, operation)
         if isDone(content) {
           version = count.present ?? 0
@@ -112,7 +128,7 @@ struct SlotWriter {
             about: slot.logSubject)
         }
         version = count.next
-        return .put(try file(version), note: version)
+        return .put(try file(count), note: count.note)
       }
       return version
     }

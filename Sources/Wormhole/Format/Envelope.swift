@@ -5,12 +5,13 @@ internal import WormholeSyscalls
 
 /// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`.
 ///
-/// Without `value`, the channel was cleared.
+/// Without `value`, the channel was cleared. `operations` has the last change that each other
+/// machine has asked for; `home` is in a copy, whose home is another machine.
 ///
 /// A value is encoded directly into the dictionary, once for each put, and decoded only for readers
 /// that ask for the value.
 enum Envelope {
-  enum Key: String, CodingKey { case version, sent, from, value }
+  enum Key: String, CodingKey { case version, sent, from, operations, home, value }
 
   /// All fields except the value.
   struct Header: Decodable, Equatable {
@@ -18,6 +19,10 @@ enum Envelope {
     var sent: Date
     var from: String
     var hasValue: Bool
+    /// The last change that each other machine has asked for, by the machine; nil for none.
+    var operations: [String: String]?
+    /// The home of a copy; nil for a channel of this machine.
+    var home: ChannelHome?
 
     init(from decoder: any Decoder) throws {
       let storage = try decoder.container(keyedBy: Key.self)
@@ -25,6 +30,10 @@ enum Envelope {
       sent = try storage.decode(Date.self, forKey: .sent)
       from = try storage.decode(String.self, forKey: .from)
       hasValue = storage.contains(.value)
+      operations = try? storage.decodeIfPresent([String: String].self, forKey: .operations)
+      if storage.contains(.home) {
+        home = (try? storage.decode(ChannelHome.self, forKey: .home)) ?? ChannelHome()
+      }
       // The next version is larger by 1, so a version that a foreign writer invents must be below
       // the maximum.
       guard version > 0, version < .max else {
@@ -44,6 +53,8 @@ enum Envelope {
       self.sent = Date(timeIntervalSinceReferenceDate: sent)
       self.from = from
       hasValue = fields.has("value", near: 3)
+      // Further keys may be those that few values have.
+      guard fields.count == (hasValue ? 4 : 3) else { return nil }
     }
   }
 
@@ -63,24 +74,33 @@ enum Envelope {
     }
   }
 
+  /// The fields to write beside a value.
+  struct Fields {
+    var version: Int
+    var sent: Date
+    var from: String
+    var operations: [String: String]?
+    var home: ChannelHome?
+
+    fileprivate func add(to leaves: BinaryLeaves) throws(PropertyListError) {
+      leaves.add("version", version)
+      leaves.add("sent", sent)
+      leaves.add("from", from)
+      if let operations { leaves.add("operations", operations) }
+      if let home { try leaves.add("home", home.list) }
+    }
+  }
+
   /// Returns the file of a value.
   static func seal<Value: Encodable>(
-    _ value: Value, version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
+    _ value: Value, _ fields: Fields, _ encoder: BinaryEncoder
   ) throws -> [UInt8] {
-    try encoder.encode(value, forKey: "value") { add(version, sent, from, to: $0) }
+    try encoder.encode(value, forKey: "value", fields.add(to:))
   }
 
   /// Returns the file that states that the value was cleared.
-  static func seal(
-    version: Int, sent: Date, from: String, _ encoder: BinaryEncoder
-  ) throws -> [UInt8] {
-    try encoder.encode { add(version, sent, from, to: $0) }
-  }
-
-  private static func add(_ version: Int, _ sent: Date, _ from: String, to leaves: BinaryLeaves) {
-    leaves.add("version", version)
-    leaves.add("sent", sent)
-    leaves.add("from", from)
+  static func seal(_ fields: Fields, _ encoder: BinaryEncoder) throws -> [UInt8] {
+    try encoder.encode(fields.add(to:))
   }
 }
 
@@ -96,6 +116,10 @@ struct VersionCount: Equatable {
   /// 0 if the channel was never written; nil if the version is not known.
   let present: Int?
   let next: Int
+  /// What the next value hands on; see ``Envelope/Header/operations``.
+  private(set) var operations: [String: String]?
+  /// The home of a copy.
+  private(set) var home: ChannelHome?
 
   init(_ content: Slot.Content, limits: PropertyListLimits, sinceEpoch: Int64) {
     let fresh = Self.fresh(sinceEpoch)
@@ -110,6 +134,7 @@ struct VersionCount: Equatable {
         self.init(present: nil, next: fresh)
         return
       }
+      defer { (operations, home) = (opened?.header.operations, opened?.header.home) }
       let step = isRecovered ? Self.recoveryStep : 1
       guard version <= Self.last - step else {
         self.init(present: version, next: fresh)
@@ -132,6 +157,15 @@ struct VersionCount: Equatable {
   private static func fresh(_ sinceEpoch: Int64) -> Int {
     Int(clamping: max(1, sinceEpoch / 1000))
   }
+
+  /// Hands on that a machine has asked for a change.
+  mutating func handOn(_ operation: String, of machine: String) {
+    operations = operations ?? [:]
+    operations?[machine] = operation
+  }
+
+  /// The note for ``Slot/note``: nil if a later change must read what this one hands on.
+  var note: Int? { operations == nil ? next : nil }
 
   /// The greatest version: a greater number is not from this library.
   ///

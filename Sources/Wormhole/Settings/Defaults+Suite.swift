@@ -27,9 +27,9 @@ extension Defaults {
       try body(&after)
       version = nil
       if after == before ?? [:] { return .none }
-      let next = writer.count(content).next
-      version = next
-      return .put(try writer.seal(after, next, "write defaults"), note: next)
+      let count = try writer.count(content)
+      version = count.next
+      return .put(try writer.seal(after, count, "write defaults"), note: count.note)
     }
     return version
   }

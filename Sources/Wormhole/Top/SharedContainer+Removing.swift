@@ -33,12 +33,13 @@ extension SharedContainer {
   private func remove(
     _ operation: String, _ name: String, _ slot: Slot
   ) throws(WormholeError) -> Bool {
+    if let home = try slot.home() { throw home.refusal(operation, name) }
     let writer = SlotWriter(slot, of: self, name: name)
     let nothing: Int? = nil
     return try WormholeError.writing(operation, name) {
       try slot.remove(operation, durability: options.durability, patience: patience) { content in
-        let version = writer.count(content).next
-        return (try writer.seal(nothing, version, operation), version)
+        let count = try writer.count(content)
+        return (try writer.seal(nothing, count, operation), count.next)
       }
     }
   }

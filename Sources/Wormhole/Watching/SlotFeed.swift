@@ -111,7 +111,7 @@ extension WatchResult {
   {
     guard
       let bytes = try? Envelope.seal(
-        version: version, sent: sent, from: "", BinaryEncoder(limits: limits)),
+        Envelope.Fields(version: version, sent: sent, from: ""), BinaryEncoder(limits: limits)),
       let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
     else { return nil }
     self.init(

@@ -20,6 +20,18 @@ public struct Metadata: Hashable, Sendable {
   ///
   /// A power cut may cause the damage; the next change of the channel repairs it.
   public let isRecovered: Bool
+  /// The machine that is the channel's home, if the value is a copy; nil for a channel of this
+  /// machine, and empty if the machine cannot be read.
+  public private(set) var home: String?
+  /// When the home machine last stated that the copy is its latest value, by the clock of this
+  /// machine; nil for a channel of this machine.
+  public private(set) var confirmedAt: Date?
+
+  /// How long ago the home machine last stated that the copy is its latest value; nil for a channel
+  /// of this machine.
+  public var age: Duration? {
+    confirmedAt.map { .seconds(max(0, Date().timeIntervalSince($0))) }
+  }
 
   init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
     self.version = version
@@ -35,6 +47,13 @@ public struct Metadata: Hashable, Sendable {
     writer = header.from
     isCleared = !header.hasValue
     self.isRecovered = isRecovered
+    if let home = header.home { note(home) }
+  }
+
+  /// Notes what is known of the home by now.
+  mutating func note(_ home: ChannelHome) {
+    self.home = home.machine ?? self.home ?? ""
+    confirmedAt = [confirmedAt, home.since].compactMap { $0 }.max()
   }
 }
 
@@ -47,8 +66,22 @@ public struct Snapshot<Value: Sendable>: Sendable {
   /// The value; nil if the channel was cleared.
   public let value: Value?
 
+  /// The same with what the slot's `home.plist` states, if the value is a copy.
+  func confirmed(_ slot: Slot) throws(WormholeError) -> Snapshot {
+    guard metadata.home != nil, let home = try slot.home(), home.version == version else {
+      return self
+    }
+    var metadata = metadata
+    metadata.note(home)
+    return Snapshot(channel: channel, metadata: metadata, value: value)
+  }
+
   /// The version, which rises with every change of the channel.
   public var version: Int { metadata.version }
+
+  /// How long ago the home machine last stated that this copy is its latest value; nil for a
+  /// channel of this machine.
+  public var age: Duration? { metadata.age }
 }
 
 extension Snapshot: Equatable where Value: Equatable {}

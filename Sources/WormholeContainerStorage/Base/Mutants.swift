@@ -56,6 +56,9 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetElsewhere
   case sweepElsewhere
   case dropCarriedReceipts
+  case changeCopies
+  case dropOperations
+  case operationsBeside
   case expireRetried
   case passHeldBack
   case anyKind

@@ -73,7 +73,8 @@ extension WormholeError {
     public static let stopped = Code(rawValue: "stopped")
     /// The deadline passed.
     ///
-    /// Nothing was changed.
+    /// Nothing was changed; only a change of a copied channel may have been made on the channel's
+    /// home machine, and the reason says so.
     public static let timedOut = Code(rawValue: "timedOut")
     /// The caller cancelled the operation.
     ///
@@ -82,7 +83,11 @@ extension WormholeError {
     /// A message was not delivered: the receiver has dead-lettered it.
     public static let deadLettered = Code(rawValue: "deadLettered")
     /// The peer does not run, or has ended or left before its reply.
+    ///
+    /// Or the home of a copied channel cannot be reached, and nothing was changed.
     public static let unreachable = Code(rawValue: "unreachable")
+    /// The operation is not possible for a copied channel, whose home is another machine.
+    public static let unsupported = Code(rawValue: "unsupported")
     /// The peer has no handler for the request, or the handler rejected it.
     public static let rejected = Code(rawValue: "rejected")
     /// The change is complete and visible, but a power cut may undo it.
@@ -97,7 +102,7 @@ extension WormholeError {
       .notFound, .notAContainer, .laterFormat, .refused, .permissionDenied, .readOnly, .invalidName,
       .invalidValue, .tooLarge, .typeMismatch, .damaged, .full, .exhausted, .conflict, .superseded,
       .nameTaken, .notJoined, .forked, .nested, .deadlock, .stopped, .timedOut, .cancelled,
-      .deadLettered, .unreachable,
+      .deadLettered, .unreachable, .unsupported,
       .rejected, .notDurable, .partlyDone, .system,
     ]
   }

@@ -36,10 +36,16 @@ extension Container {
   package func replace(
     _ name: String, in directory: OpenDirectory, by bytes: [UInt8], sync: Bool
   ) throws(Errno) {
+    try replace(name, in: directory.descriptor, by: bytes, sync: sync)
+  }
+
+  func replace(
+    _ name: String, in directory: borrowing Descriptor, by bytes: [UInt8], sync: Bool
+  ) throws(Errno) {
     let failure = bytes.withUnsafeBytes { bytes in
       Errno.of { () throws(Errno) in
         try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in
-          try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
+          try staging.directory().descriptor.replace(staged, in: directory, name)
         }
       }
     }

@@ -59,7 +59,9 @@ extension Inspection {
   private mutating func inspectSlot(_ directory: OpenDirectory, _ path: String) throws(Errno) {
     var known: Set<String> = [Slot.valueName, Slot.keptName, "lock"]
     if path == "system/\(AccessDirectory.slotName)" { known.formUnion(AccessDirectory.folders) }
+    if path.begins(with: "channels/") { known.insert(ChannelHome.fileName) }
     let names = try directory.descriptor.names()
+    try inspectHome(of: directory, path)
     for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
     guard names.contains("lock") else {
@@ -165,5 +167,17 @@ extension Inspection {
         holder?.state == .stopped ? .problem : .note, "\(path)/lock/\(generation)",
         "held by \(who)", advice: holder?.advice))
     return true
+  }
+}
+
+extension Inspection {
+  /// Reports the home of a copy.
+  fileprivate mutating func inspectHome(of directory: OpenDirectory, _ path: String) throws(Errno) {
+    guard let home = try ChannelHome.read(in: directory.descriptor, container) else { return }
+    add(
+      Diagnosis(
+        home.machine == nil ? .problem : .note, "\(path)/\(ChannelHome.fileName)", home.reason,
+        advice: home.machine == nil
+          ? "start the bridge, which writes the file again" : "the value is a copy"))
   }
 }

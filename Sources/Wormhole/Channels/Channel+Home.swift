@@ -1,0 +1,174 @@
+internal import FoundationEssentials
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A change of a channel that its home machine is asked to make.
+package struct HomeChange<Value: Codable & Sendable>: Codable, Sendable {
+  package var channel: String
+  /// Identifies the change: asked again under its ID, it is made once.
+  package var operation: String
+  /// The version that must be present at the home; nil for any.
+  package var expected: Int?
+  /// The new value; nil to clear the channel.
+  package var value: Value?
+}
+
+/// The home's answer.
+package struct HomeAnswer<Value: Codable & Sendable>: Codable, Sendable {
+  package enum Result: String, Codable, Sendable {
+    /// The change was made, now or when it was asked before.
+    case made
+    /// Another version is present: the answer has it, with its value.
+    case differs
+    /// The change has not reached the home, and will not.
+    case unreachable
+    /// The home does not make the change, for the reason.
+    case refused
+  }
+
+  package var result: Result
+  package var version = 0
+  package var value: Value?
+  package var reason: String?
+
+  package init(_ result: Result, version: Int = 0, value: Value? = nil, reason: String? = nil) {
+    (self.result, self.version, self.value, self.reason) = (result, version, value, reason)
+  }
+}
+
+/// Changes of copies. The process that carries them is a guest, which `home.plist` names.
+extension Channel {
+  static var changeKind: String { "wormhole.change" }
+
+  func putAtHome(
+    _ value: Value, ifVersion expected: Int?, _ refusal: WormholeError
+  ) throws(WormholeError) -> Int {
+    try throwing("put value into channel") {
+      try changeAtHome("put value into channel", refusal, ifVersion: expected) { _, _ in
+        (expected, value)
+      }.version
+    }
+  }
+
+  func clearAtHome(
+    erasing: Bool, ifVersion expected: Int?, _ refusal: WormholeError
+  ) throws(WormholeError) -> Int {
+    try throwing("clear channel") {
+      try changeAtHome("clear channel", refusal, ifVersion: expected) { value, _ in
+        guard !erasing else {
+          throw WormholeError(
+            .unsupported, "clear channel", name,
+            because: "the channel is a copy, and only its home removes earlier content",
+            hint: "clear the channel on its home machine")
+        }
+        return expected == nil && value == nil ? nil : (expected, nil)
+      }.version
+    }
+  }
+
+  func updateAtHome(
+    _ refusal: WormholeError, _ body: (inout Value?) throws -> UpdateDecision
+  ) throws -> (value: Value?, version: Int) {
+    try changeAtHome("update channel", refusal, ifVersion: nil) { value, version in
+      var after = value
+      guard try body(&after) == .commit, !isUnchanged(value, after) else { return nil }
+      return (version, after)
+    }
+  }
+
+  private func throwing<Result>(
+    _ operation: String, _ body: () throws -> Result
+  ) throws(WormholeError) -> Result {
+    do {
+      return try body()
+    } catch let error as WormholeError {
+      throw error
+    } catch {
+      throw WormholeError(.system, operation, name, because: "\(error)")
+    }
+  }
+
+  /// - Parameters:
+  ///   - refusal: the error of the change on this machine, thrown again unless the channel is a
+  ///     copy.
+  ///   - change: receives value and version; returns the change, nil for none. Called again if the
+  ///     home has a newer value.
+  private func changeAtHome(
+    _ operation: String, _ refusal: WormholeError, ifVersion expected: Int?,
+    _ change: (Value?, Int) throws -> (expected: Int?, value: Value?)?
+  ) throws -> (value: Value?, version: Int) {
+    guard refusal.code == .unreachable, try slot.get().home() != nil else { throw refusal }
+    let snapshot = try known()
+    var (value, version) = (snapshot?.value, snapshot?.version ?? 0)
+    while true {
+      guard let wanted = try change(value, version) else { return (value, version) }
+      let answer = try ask(operation, wanted.expected, wanted.value)
+      switch answer.result {
+      case .made: return (wanted.value, answer.version)
+      case .differs: (value, version) = (answer.value, answer.version)
+      case .unreachable, .refused:
+        throw WormholeError(
+          answer.result == .refused ? .refused : .unreachable, operation, name,
+          because: answer.reason ?? "the home of the channel gave no reason")
+      }
+      guard expected == nil else {
+        throw WormholeError(
+          .conflict, operation, name,
+          because: "version \(expected!) was expected, and the channel has version \(version)",
+          hint: "read the channel, and try again")
+      }
+    }
+  }
+
+  /// The copy; nil also if it is damaged, as the home has the value.
+  private func known() throws(WormholeError) -> Snapshot<Value>? {
+    do throws(WormholeError) {
+      return try latest
+    } catch {
+      guard error.code == .damaged else { throw error }
+      return nil
+    }
+  }
+
+  /// Asks until there is an answer, always under the same ID: a carrier may end after the home has
+  /// made the change.
+  private func ask(
+    _ operation: String, _ expected: Int?, _ value: Value?
+  ) throws(WormholeError) -> HomeAnswer<Value> {
+    let change = HomeChange(
+      channel: name, operation: container.options.environment.randomName(), expected: expected,
+      value: value)
+    let deadline = OffPool.terms?.deadline ?? .now + container.options.timeout
+    var wasAsked = false
+    while true {
+      guard let home = try slot.get().home() else {
+        throw WormholeError(
+          .conflict, operation, name, because: "its home was moved to this machine meanwhile",
+          hint: "try again")
+      }
+      let left = deadline - .now
+      if left > .zero, let carrier = home.carrier,
+        try PresenceReading(carrier, in: container.storage, .guests).isPresent
+      {
+        do throws(WormholeError) {
+          return try container.peer(guest: carrier).request(
+            change, kind: Self.changeKind, within: left)
+        } catch {
+          // The carrier may have ended before its reply.
+          guard error.code == .unreachable || error.code == .timedOut else { throw error }
+          wasAsked = true
+        }
+      }
+      guard wasAsked else { throw home.refusal(operation, name) }
+      try OffPool.checkCancellation(operation, name)
+      guard Instant.now < deadline else {
+        throw WormholeError(
+          .timedOut, operation, name,
+          because: "\(home.reason), and has not answered in time; the change may have been made",
+          hint: "read the channel before the change is repeated")
+      }
+      let _: Void? = Monitor(()).wait(until: min(deadline, .now + .milliseconds(20))) { _ in nil }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+package import FoundationEssentials
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// The other machine that is the home of a channel: on this machine the value is a copy.
+///
+/// Only the home decides on changes. The copy's own file names the home, so no change of a channel
+/// with a value needs a further file. `home.plist` beside the value does so for a channel without a
+/// value, and states until when the copy was known to be the latest.
+package struct ChannelHome: Codable, Hashable, Sendable {
+  /// The machine; nil if this cannot be read.
+  package var machine: String?
+  /// When the home last stated that the copy is its latest value, by the clock of this machine.
+  package var since: Date?
+  /// The version of which the home has stated this.
+  package var version: Int?
+  /// The address of the guest that takes changes for the home.
+  package var carrier: String?
+
+  package init(
+    machine: String? = nil, since: Date? = nil, version: Int? = nil, carrier: String? = nil
+  ) {
+    (self.machine, self.since, self.version, self.carrier) = (machine, since, version, carrier)
+  }
+
+  static let fileName = "home.plist"
+  /// The largest file that is read.
+  private static let largestFile = 4096
+
+  package var list: PropertyListValue {
+    var entries: [String: PropertyListValue] = [:]
+    entries["machine"] = machine.map { .string($0) }
+    entries["since"] = since.map { .date($0) }
+    entries["version"] = version.map { .integer(Int64($0)) }
+    entries["carrier"] = carrier.map { .string($0) }
+    return .dictionary(entries)
+  }
+
+  fileprivate init(_ file: FoundFile) {
+    guard case .sound(let bytes, _) = file, let list = try? BinaryPropertyList.decode(bytes) else {
+      return
+    }
+    machine = list["machine"]?.stringValue?.harmless
+    since = list["since"]?.dateValue
+    version = list["version"]?.intValue
+    carrier = list["carrier"]?.stringValue
+  }
+
+  /// The reason for refusing what only the home can do.
+  package var reason: String {
+    machine.map { "its home is another machine, '\($0.harmless)'" }
+      ?? "its home is another machine, which '\(Self.fileName)' does not name"
+  }
+
+  /// The error of a change without a process that carries it to the home.
+  package func refusal(_ operation: String, _ name: String) -> WormholeError {
+    WormholeError(
+      .unreachable, operation, name,
+      because: "\(reason), and no process carries changes there",
+      hint: "start the bridge between the machines, or make the change on that machine")
+  }
+
+  static func read(
+    in directory: borrowing Descriptor, _ container: Container
+  ) throws(Errno) -> ChannelHome? {
+    var reading = container.reading
+    reading.largest = largestFile
+    do throws(FileReading.Refusal) {
+      let file = try reading.read(fileName, in: directory)
+      if case .missing = file { return nil }
+      return ChannelHome(file)
+    } catch {
+      if case .system(let error) = error { throw error }
+      return ChannelHome()
+    }
+  }
+}
+
+extension Slot {
+  /// The other machine that is the channel's home, from the file beside the value; nil for a
+  /// channel of this machine.
+  ///
+  /// The file decides by its existence alone.
+  package func home() throws(WormholeError) -> ChannelHome? {
+    let operation = "read the home of channel"
+    guard folder == .channels, let directory = try openDirectory(operation) else { return nil }
+    do throws(Errno) {
+      return try ChannelHome.read(in: directory.descriptor, container)
+    } catch {
+      throw WormholeError(error, operation, self)
+    }
+  }
+
+  /// Writes the file, or removes it for nil; the channel is made if need be.
+  package func setHome(_ home: ChannelHome?) throws(WormholeError) {
+    let operation = "store the home of channel"
+    do throws(Errno) {
+      let directory = try openDirectory(making: true)
+      guard let home else {
+        do throws(Errno) {
+          return try directory.descriptor.unlink(ChannelHome.fileName)
+        } catch {
+          guard error == .noSuchFile else { throw error }
+          return
+        }
+      }
+      guard let bytes = try? BinaryEncoder().encode(home.list) else { throw .invalidArgument }
+      try container.replace(ChannelHome.fileName, in: directory.descriptor, by: bytes, sync: false)
+    } catch {
+      throw WormholeError(error, operation, self)
+    }
+  }
+}
