@@ -40,7 +40,7 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
     let name: String?
     let object: String?
     /// The last post before the registration.
-    let since: Int
+    var since: Int
     let callback: @Sendable (DistributedPost) -> Void
   }
 
@@ -145,7 +145,12 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   /// One watch of the process delivers to all observers.
   private func watch() {
     let watching = SilentCall.attempt {
-      try Self.channel().watch { [unowned self] in deliver($0.value ?? DistributedPosts()) }
+      try Self.channel().watch { [unowned self] in
+        deliver($0.value ?? DistributedPosts())
+      } failure: { [unowned self] error in
+        DropInLog.tell(.error, error)
+        if error.code == .notAContainer { watchAnew() }
+      }
     }
     guard let watching else { return }
     let isSecond = state.withLock { state in
@@ -154,6 +159,19 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
     }
     // Another thread has registered its first observer at the same time.
     if isSecond { watching.stop() }
+  }
+
+  /// Continues with the next container of the user, after a program has removed the last one.
+  ///
+  /// The numbers of the posts begin anew there. The pause lets the program end its removal.
+  private func watchAnew() {
+    state.withLock { state in
+      (state.watching, state.seen) = (nil, 0)
+      for number in state.observers.keys { state.observers[number]?.since = 0 }
+    }
+    DispatchQueue.global().soon(after: .seconds(1)) { [self] in
+      if state.withLock({ !$0.observers.isEmpty && $0.watching == nil }) { watch() }
+    }
   }
 
   private func deliver(_ posts: DistributedPosts) {

@@ -101,6 +101,30 @@ import WormholeSyscalls
     center.removeObserver(some)
   }
 
+  /// The next container counts from the beginning, and the observer stays registered.
+  @Test func anObserverSurvivesTheUsersContainer() throws {
+    let root = try TemporaryDirectory()
+    let environment = ["WORMHOLE_ROOT=\(root.path)"]
+    func start(_ arguments: String...) throws -> Running {
+      try Running(Programs.built("DropInPeer"), arguments, environment: environment)
+    }
+    let observer = try start("observe-distributed", name)
+    try eventually("it observes") { try observer.output == "observing\n" }
+    #expect(try start("post-distributed", name, "3").outcome().status == .exited(0))
+    let first = "observing\nodd\neven\nodd\n"
+    try eventually("the posts") { try observer.output == first }
+    for group in try root.descriptor.names() {
+      #expect(try run("rm", ["-r", root.path + "/" + group]).status == .exited(0))
+    }
+    #expect(try start("post-distributed", name, "2").outcome().status == .exited(0))
+    #expect(throws: Never.self) {
+      try eventually("the posts in the next container") {
+        try observer.output == first + "odd\neven\n"
+      }
+    }
+    try observer.child.send(.kill)
+  }
+
   /// The channel keeps a bounded number of posts, whatever is posted.
   @Test func contentThatCannotBeSentIsRefused() throws {
     let center = DistributedNotificationCenter.default()

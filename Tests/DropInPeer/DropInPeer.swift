@@ -38,6 +38,7 @@ import WormholeSyscalls
     case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
     case "post": try! DarwinNotification(arguments[1]).post()
     case "notify": exit(Int32(notify_post(arguments[1])))
+    case "observe-distributed": observeDistributed(arguments[1])
     case "post-distributed": postDistributed(arguments[1], Int(arguments[2])!)
     case "pass": pass(arguments[1], arguments[2], Int(arguments[3])!)
     case "race": race(arguments[1], arguments[2], Int(arguments[3])!)
@@ -121,6 +122,21 @@ import WormholeSyscalls
         NSNotification.Name(name), object: number % 2 == 0 ? "even" : "odd",
         userInfo: ["number": number, "texts": ["a", "b"]], deliverImmediately: true)
     }
+  }
+
+  /// Prints the object of each notification.
+  static func observeDistributed(_ name: String) {
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = 1
+    let observer = DistributedNotificationCenter.default().addObserver(
+      forName: NSNotification.Name(name), object: nil, queue: queue
+    ) { note in
+      print(note.object ?? "none")
+      fflush(nil)
+    }
+    print("observing")
+    fflush(nil)
+    withExtendedLifetime(observer) { dispatchMain() }
   }
 
   /// The slides' way: a file that appears whole, and a notification of the file.
