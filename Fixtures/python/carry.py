@@ -95,21 +95,19 @@ class Container:
         """Makes a member's directory complete before it has its name."""
         if os.path.isdir(home):
             return
-
-        def make(staged):
-            os.mkdir(staged, 0o700)
-            return os.open(staged, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-        (staged, directory) = self.stage(make)
+        (staged, directory) = self.stage(make_directory)
         for part in ("inbox", "claimed", "dead", "receipts", "context", "live", "files"):
             os.mkdir("%s/%s" % (staged, part), 0o700)
         os.close(os.open(staged + "/presence", os.O_WRONLY | os.O_CREAT, 0o600))
-        try:
-            change(os.rename, staged, home)
-        except OSError:
-            if not os.path.isdir(home):
-                raise
+        self.publish(staged, home)
         os.close(directory)
+
+    def publish(self, staged, path):
+        try:
+            change(os.rename, staged, path)
+        except OSError:
+            if not os.path.isdir(path):
+                raise
 
     def move_away(self, home, machine):
         """States that the home of the member is another machine."""
@@ -125,20 +123,37 @@ class Container:
         return "%05x%015x" % (epoch["epoch"] if epoch else 1, self.latest)
 
 
-def make_private(path):
-    for parent in (os.path.dirname(os.path.dirname(path)), os.path.dirname(path), path):
+def make_private(container, *names):
+    """Makes a directory below `bridge/`, which has a mark from the beginning."""
+    path = container.path + "/bridge"
+    identifier = load(container.path + "/container.plist")["id"]
+    if not os.path.isdir(path):
+        (staged, directory) = container.stage(make_directory)
+        with open(staged + "/mark.plist", "wb") as file:
+            file.write(plistlib.dumps({"container": identifier}, fmt=plistlib.FMT_BINARY))
+        container.publish(staged, path)
+        os.close(directory)
+    if load(path + "/mark.plist") != {"container": identifier}:
+        sys.exit("'%s' was not made for this container" % path)
+    for name in names:
+        path += "/" + name
         try:
-            os.mkdir(parent, 0o700)
+            os.mkdir(path, 0o700)
         except FileExistsError:
             pass
+    return path
+
+
+def make_directory(path):
+    os.mkdir(path, 0o700)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 class Carrier:
     def __init__(self, here, there, members):
         (self.here, self.there) = (Container(here), Container(there))
-        (self.out, self.staged) = (here + "/bridge/out/there", there + "/bridge/in/here")
-        make_private(self.out)
-        make_private(self.staged)
+        self.out = make_private(self.here, "out", "there")
+        self.staged = make_private(self.there, "in", "here")
         self.members = members
         for member in members:
             self.here.move_away(self.proxy(member), "there")

@@ -71,7 +71,8 @@ import WormholeSyscalls
   @Test func theDoctorKnowsTheBridge() throws {
     let made = "wormhole put x 1 && mkdir -m 700 hole/bridge && touch hole/bridge/lock"
     #expect(try done(made) == "")
-    #expect(try !done("wormhole doctor").contains("bridge"))
+    let planted = try stage.run("wormhole doctor")
+    #expect(planted.output.contains("bridge: not made by a bridge of this container"))
     let wide = try stage.run("chmod 755 hole/bridge && wormhole doctor")
     #expect(wide.output.contains("open to more users than its owner (mode 755)"))
     let file = try stage.run("rm -r hole/bridge && touch hole/bridge && wormhole doctor")

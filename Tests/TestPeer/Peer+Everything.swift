@@ -75,6 +75,7 @@ extension Peer {
       ("tell", { try $0.withMember(as: "phone") { _ = try $0.peer("tv").setContext(3) } }),
       ("request", { _ = try $0.guest().peer("tv").request(1, as: Int.self, within: .seconds(1)) }),
       ("access", access),
+      ("bridge", bridge),
       ("repair", { _ = try $0.repair() }),
       ("discard", discard),
       ("remove channel", { _ = try $0.removeChannel("n") }),
@@ -98,6 +99,14 @@ extension Peer {
     let tv = container.peer("tv")
     _ = (try tv.queue, try tv.deadLetters, try tv.toldContexts, try tv.reachability)
     try tv.removePendingOutcomes()
+  }
+
+  private static func bridge(_ container: SharedContainer) throws {
+    do throws(Errno) {
+      _ = try container.storage.bridge(["in"])
+    } catch {
+      throw WormholeError(error, "use", "bridge")
+    }
   }
 
   private static func discard(_ container: SharedContainer) throws {

@@ -80,9 +80,27 @@ import WormholeSyscalls
       #expect(try storage.read("file", in: directory) == bytes)
     }
     #expect(try storage.read("other", in: directory) == nil)
+    #expect(try !storage.inspect().contains { $0.subject.contains("bridge") })
     let open = try meeting.folder("bridge/in")
     try open.setMode(0o750)
     #expect(throws: Errno.notPermitted) { _ = try storage.bridge(["in", "x"]) }
+  }
+
+  /// In a group's container, each member may give a private directory of another user this name.
+  @Test func aDirectoryOfAnotherOriginIsNotTheBridges() throws {
+    let root = try meeting.folder("")
+    try root.makeDirectory("bridge", mode: 0o700)
+    let storage = meeting.container.storage
+    #expect(throws: Errno.notPermitted) { _ = try storage.bridge(["in"]) }
+    #expect(try meeting.names("bridge") == [])
+    let findings = try storage.inspect().filter { $0.subject == "bridge" }
+    #expect(findings.map(\.what) == ["not made by a bridge of this container"])
+    // A copy of another container's state is none either.
+    try root.removeDirectory("bridge")
+    let other = try Meeting()
+    _ = try other.container.storage.bridge()
+    #expect(try run("cp", ["-a", other.path + "/bridge", meeting.path]).status == .exited(0))
+    #expect(throws: Errno.notPermitted) { _ = try storage.bridge() }
   }
 
   // MARK: Messages

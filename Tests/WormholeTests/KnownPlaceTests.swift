@@ -50,6 +50,7 @@ struct KnownPlaceTests {
     "members/tv/inbox/\(message)", "members/tv/claimed/\(message)~1", "members/tv/dead/\(message)",
     "members/tv/receipts/\(message).ok", "members/tv/context/clock", "members/tv/files/\(message)",
     "members/tv/live/\(digits)", "guests/\(digits)", "damaged/1.n.plist",
+    "bridge",
   ]
 
   /// Paths that only some containers have, and whose directories are used if they exist.

@@ -55,6 +55,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetInterrupted
   case forgetElsewhere
   case sweepElsewhere
+  case trustAnyBridge
   case dropCarriedReceipts
   case changeCopies
   case dropOperations

@@ -1,26 +1,67 @@
+internal import WormholePropertyLists
 package import WormholeSyscalls
 
 /// `bridge/`: the state of the process that carries messages between machines. No other program
 /// uses it, and no other user can enter it, in a group's container neither.
+///
+/// Each member of a group may give another user's private directory this name. So the directory is
+/// made with a mark, a file that names the container, and is not used without it.
 extension Container {
-  /// The directory of the program that carries messages between machines; nobody else uses it.
   package static let bridgeName = "bridge"
+  static let bridgeMarkName = "mark.plist"
 
   /// Returns a directory below `bridge/`, made if need be.
   ///
-  /// EPERM if a directory on the way belongs to another user, or if others can enter it.
+  /// EPERM if a directory on the way belongs to another user, if others can enter it, or if
+  /// `bridge/` was not made for this container.
   package func bridge(_ path: [String] = []) throws(Errno) -> OpenDirectory {
-    var directory = OpenDirectory(try Self.ownDirectory(Self.bridgeName, in: root))
+    var directory = try markedBridge()
     for name in path {
-      directory = OpenDirectory(try Self.ownDirectory(name, in: directory.descriptor))
+      let parent = directory
+      try Sharing.tolerating { () throws(Errno) in
+        try parent.descriptor.makeDirectory(name, mode: 0o700)
+      }
+      directory = OpenDirectory(try Self.openOwn(name, in: parent.descriptor))
     }
     return directory
   }
 
-  private static func ownDirectory(
+  private func markedBridge() throws(Errno) -> OpenDirectory {
+    for _ in 0..<100 {
+      do throws(Errno) {
+        let directory = OpenDirectory(try Self.openOwn(Self.bridgeName, in: root))
+        guard try isBridge(directory) || Mutants.has(.trustAnyBridge) else { throw .notPermitted }
+        return directory
+      } catch {
+        guard error == .noSuchFile else { throw error }
+      }
+      let mark = PropertyListValue.dictionary(["container": .string(id)])
+      guard let bytes = try? BinaryEncoder().encode(mark) else { throw .invalidArgument }
+      try Sharing.tolerating { () throws(Errno) in
+        try staging.makeDirectory(Self.bridgeName, in: root, isPrivate: true) {
+          directory throws(Errno) in
+          let file = try directory.open(
+            Self.bridgeMarkName, [.writeOnly, .create, .exclusive], mode: 0o600)
+          let failure = bytes.withUnsafeBytes { bytes in
+            Errno.of { () throws(Errno) in try file.writeFully(bytes) }
+          }
+          if let failure { throw failure }
+          try file.sync()
+        }
+      }
+    }
+    throw .busy
+  }
+
+  /// Whether the directory was made for this container.
+  func isBridge(_ directory: OpenDirectory) throws(Errno) -> Bool {
+    let bytes = try read(Self.bridgeMarkName, in: directory)
+    return bytes.flatMap { try? BinaryPropertyList.decode($0)["container"] }?.stringValue == id
+  }
+
+  private static func openOwn(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
-    try Sharing.tolerating { () throws(Errno) in try parent.makeDirectory(name, mode: 0o700) }
     let directory = try parent.open(name, [.readOnly, .directory])
     let status = try directory.status()
     guard status.owner == Processes.effectiveUser, status.mode & 0o077 == 0 else {

@@ -193,8 +193,10 @@ final class Staging: Sendable {
 
   /// Makes a directory with its content; it becomes visible complete and with its mode, unless the
   /// name is taken.
+  ///
+  /// - Parameter isPrivate: whether only the owner may ever enter it, in a group's container too.
   func makeDirectory(
-    _ name: String, in parent: borrowing Descriptor,
+    _ name: String, in parent: borrowing Descriptor, isPrivate: Bool = false,
     _ fill: (borrowing Descriptor) throws(Errno) -> Void = { _ in }
   ) throws(Errno) {
     if Mutants.has(.modeAfterName) {
@@ -211,7 +213,7 @@ final class Staging: Sendable {
       let made = try directory.descriptor.open(staged, [.readOnly, .directory])
       guard try made.tryLock(.exclusive) else { throw .noSuchFile }
       defer { try? made.unlock() }
-      if sharing == .group { try made.setMode(sharing.directoryMode) }
+      if sharing == .group, !isPrivate { try made.setMode(sharing.directoryMode) }
       try fill(made)
       try directory.descriptor.publishAsItIs(staged, to: parent, name)
     }

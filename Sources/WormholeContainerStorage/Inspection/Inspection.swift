@@ -128,6 +128,16 @@ struct Inspection {
           "open to more users than its owner (mode \(String(status.mode & 0o777, radix: 8)))",
           advice: "chmod 700 '\(container.path)/\(Container.bridgeName)'"))
     }
+    // Another user cannot look into it.
+    guard status.owner == Processes.effectiveUser else { return }
+    let directory = OpenDirectory(
+      try container.root.open(Container.bridgeName, [.readOnly, .directory]))
+    if try !container.isBridge(directory) {
+      add(
+        Diagnosis(
+          .problem, Container.bridgeName, "not made by a bridge of this container",
+          advice: "move it away, and check its origin; no bridge can start before"))
+    }
   }
 
   mutating func addForeign(_ path: String) {
