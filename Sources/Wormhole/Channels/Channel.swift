@@ -105,7 +105,10 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
 
   /// Version, time and sender, without decoding the value; nil if the channel was never written.
   public var metadata: Metadata? {
-    get throws(WormholeError) { try reader().metadata(of: slot.get().read()) }
+    get throws(WormholeError) {
+      let slot = try slot.get()
+      return try reader().metadata(of: slot.read())?.confirmed(slot)
+    }
   }
 
   func reader(_ operation: String = "read channel") -> SlotReader {

@@ -50,8 +50,15 @@ public struct Metadata: Hashable, Sendable {
     if let home = header.home { note(home) }
   }
 
-  /// Notes what is known of the home by now.
-  mutating func note(_ home: ChannelHome) {
+  /// The same with what the slot's `home.plist` states, if the value is a copy.
+  func confirmed(_ slot: Slot) throws(WormholeError) -> Metadata {
+    guard home != nil, let home = try slot.home(), home.version == version else { return self }
+    var metadata = self
+    metadata.note(home)
+    return metadata
+  }
+
+  private mutating func note(_ home: ChannelHome) {
     self.home = home.machine ?? self.home ?? ""
     confirmedAt = [confirmedAt, home.since].compactMap { $0 }.max()
   }
@@ -68,12 +75,8 @@ public struct Snapshot<Value: Sendable>: Sendable {
 
   /// The same with what the slot's `home.plist` states, if the value is a copy.
   func confirmed(_ slot: Slot) throws(WormholeError) -> Snapshot {
-    guard metadata.home != nil, let home = try slot.home(), home.version == version else {
-      return self
-    }
-    var metadata = metadata
-    metadata.note(home)
-    return Snapshot(channel: channel, metadata: metadata, value: value)
+    guard metadata.home != nil else { return self }
+    return Snapshot(channel: channel, metadata: try metadata.confirmed(slot), value: value)
   }
 
   /// The version, which rises with every change of the channel.
