@@ -87,8 +87,10 @@ import WormholeSyscalls
     try await peer.send(1, delayed(.seconds(5)))
     try await peer.send(2, delayed(.milliseconds(2500)))
     try await peer.send(3, .quick())
+    let sending = Instant.now - begin
     await #expect(throws: Never.self) { try await heard.comes("all") { $0.count == 3 } }
-    #expect(heard.all == [3, 2, 1])
+    // On a very busy machine a message may be due before the next one is sent.
+    #expect(heard.all == [3, 2, 1] || sending > .seconds(2))
     #expect(Instant.now - begin >= .seconds(5))
     receiving.stop()
   }
