@@ -77,7 +77,7 @@ import WormholeSyscalls
 
   @Test func whatALateWorkerHasTakenIsRemoved() async throws {
     try await queue.send(1, file: file, .quick())
-    var hung = queue.deliveries(handlingDeadline: .seconds(3)).makeAsyncIterator()
+    var hung = queue.deliveries(handlingDeadline: .seconds(10)).makeAsyncIterator()
     let late = try #require(try await hung.next(isolation: nil))
     try await late.file?.move(to: path("late"))
     #expect(exists("late"))
