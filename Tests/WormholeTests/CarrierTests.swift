@@ -8,7 +8,7 @@ import WormholeSyscalls
 
 @testable import Wormhole
 
-/// What stands in for members of other machines, one step after the other.
+/// The carrier and its proxies: each step by itself.
 @Suite(.blocking) struct CarrierTests {
   private static let machine = "0123456789abcdef"
 

@@ -77,7 +77,7 @@ import WormholeSyscalls
     let later = Date() + 100
     #expect(try since(later, version: 1) == later)
     #expect(try copy.metadata?.confirmedAt == later)
-    // What was stated of another version says nothing of this one.
+    // The home has confirmed another version than the copy has.
     #expect(try since(later, version: 2) != later)
     let before = try away.bytes(of: "channels/seats/value.plist")
     try store()

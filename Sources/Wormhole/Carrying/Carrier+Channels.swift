@@ -35,8 +35,8 @@ extension Carrier {
   ///
   /// The value has the ID of the machine's last change, in the same file. So a change that is asked
   /// again is made once, whenever the carrier or this process was killed. Every later change hands
-  /// the IDs on; a program that does not know them drops them, and then a change that is asked
-  /// again is answered as one that comes too late.
+  /// the IDs on. A program made before the IDs existed drops the IDs; then the answer to a change
+  /// that is asked again is that another version is present.
   package func make(
     _ change: ChannelChange, for machine: String
   ) throws(WormholeError) -> ChannelAnswer {

@@ -37,7 +37,8 @@ package struct HomeAnswer<Value: Codable & Sendable>: Codable, Sendable {
   }
 }
 
-/// Changes of copies. The process that carries them is a guest, which `home.plist` names.
+/// Changes of copies. The process that carries the changes is a guest: `home.plist` has the guest's
+/// address.
 extension Channel {
   static var changeKind: String { "wormhole.change" }
 

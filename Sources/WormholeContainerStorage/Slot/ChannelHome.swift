@@ -91,19 +91,11 @@ extension Slot {
     }
   }
 
-  /// Writes the file, or removes it for nil; the channel is made if need be.
-  package func setHome(_ home: ChannelHome?) throws(WormholeError) {
+  /// Writes the file; the channel is made if need be.
+  package func setHome(_ home: ChannelHome) throws(WormholeError) {
     let operation = "store the home of channel"
     do throws(Errno) {
       let directory = try openDirectory(making: true)
-      guard let home else {
-        do throws(Errno) {
-          return try directory.descriptor.unlink(ChannelHome.fileName)
-        } catch {
-          guard error == .noSuchFile else { throw error }
-          return
-        }
-      }
       guard let bytes = try? BinaryEncoder().encode(home.list) else { throw .invalidArgument }
       try container.replace(ChannelHome.fileName, in: directory.descriptor, by: bytes, sync: false)
     } catch {
