@@ -165,6 +165,16 @@ import WormholeSyscalls
     #expect(left == Set(reasons.dropFirst() + [name.reasonFile]))
   }
 
+  /// The letter is on the other machine: the limit of dead letters here does not count it.
+  @Test func aFullListOfDeadLettersHoldsUpNoOutcome() throws {
+    let full = try Carrier(meeting.another { $0.mailbox.maximumDeadLetters = 0 })
+    let proxy = try full.proxy(of: .member("printer"), on: Self.machine)
+    let sent = try send(1)
+    let name = try proxy.waiting()[0]
+    #expect(try proxy.claim(name) && proxy.settle(name, .deadLettered(reason: "no paper")))
+    #expect(sent.waitForEnd(until: .now + patience) == .deadLettered(reason: "no paper"))
+  }
+
   @Test func aDamagedMessageIsAnError() throws {
     try send(1)
     let name = try printer.waiting()[0]

@@ -110,7 +110,7 @@ package final class Proxy: Sendable {
     var isOurs = true
     do throws(WormholeError) {
       if case .deadLettered(let reason) = status, name.wantsReceipt {
-        try settlement.explain(name, attempts: 1, reason)
+        try settlement.storeReason(name, attempts: 1, reason)
         try forgetReasons()
       }
       try settlement.end(claimed, MessageEnd(status))

@@ -108,6 +108,13 @@ struct Settlement: Sendable {
           "list the dead letters with 'wormhole queue \(home.name.shellWord) --dead', and retry "
           + "or discard each with '--retry ID' or '--discard ID'")
     }
+    try storeReason(name, attempts: attempts, reason)
+  }
+
+  /// Writes the reason alone, for a letter that another machine has.
+  func storeReason(
+    _ name: MessageName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
     do throws(Errno) {
       let words = DeathReason(
         reason: reason, attempts: attempts,
@@ -115,7 +122,7 @@ struct Settlement: Sendable {
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
       try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
     } catch {
-      throw WormholeError(error, operation, name.id, at: home)
+      throw WormholeError(error, "dead-letter message", name.id, at: home)
     }
   }
 }
