@@ -62,6 +62,9 @@ let package = Package(
     .target(
       name: "WormholePropertyLists", dependencies: ["WormholeCChecksum"], swiftSettings: house),
     .target(
+      name: "WormholeRelay", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
+      swiftSettings: house),
+    .target(
       name: "WormholeContainerStorage",
       dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
       swiftSettings: house),

@@ -55,6 +55,7 @@ extension Rule {
       "WormholeSyscalls": ["WormholeCLinux", "WormholeLibC"],
       "WormholeCChecksum": [],
       "WormholePropertyLists": ["WormholeCChecksum"],
+      "WormholeRelay": container,
       "WormholeContainerStorage": container,
       "Wormhole": wormhole,
       "WormholeTesting": above,

@@ -40,6 +40,16 @@ int linux_epoll_renew(int set, int descriptor, uint64_t key);
 /* 1 and the key of a descriptor that has become readable; 0: the time is up; -1: error. */
 int linux_epoll_wait(int set, uint64_t *key, int milliseconds);
 int linux_pipe(int ends[2]);
+/* A socket for TCP that never blocks. */
+int linux_socket(int is_version_six);
+/* Begins a connection to a port of this host; 0: begun, or made already. */
+int linux_connect_loopback(int descriptor, int is_version_six, uint16_t port);
+ssize_t linux_receive(int descriptor, void *buffer, size_t size);
+/* Without the signal that a closed connection would cause. */
+ssize_t linux_send(int descriptor, const void *bytes, size_t size);
+/* Waits until one descriptor is readable, or the first one writable if the caller writes. A number
+   below 0 is ignored. */
+int linux_poll_two(int first, int writes, int second, int milliseconds);
 /* Makes a pseudo-terminal: this process's end and the program's end, both closed on exec. For
    output only: bytes arrive as they were written, and reading at this process's end never waits. */
 int linux_pseudo_terminal(int rows, int columns, int for_output, int ends[2]);

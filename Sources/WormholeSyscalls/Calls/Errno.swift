@@ -50,6 +50,9 @@ extension Errno {
   package static let notExecutable = Errno(rawValue: ENOEXEC)
   package static let busyText = Errno(rawValue: ETXTBSY)
   package static let argumentsTooLong = Errno(rawValue: E2BIG)
+  /// No process listens on the port.
+  package static let connectionRefused = Errno(rawValue: ECONNREFUSED)
+  package static let connectionReset = Errno(rawValue: ECONNRESET)
 }
 
 extension Errno: CustomStringConvertible {
@@ -62,6 +65,7 @@ extension Errno: CustomStringConvertible {
     ENAMETOOLONG: "ENAMETOOLONG", ENOSYS: "ENOSYS", ENOTEMPTY: "ENOTEMPTY", ELOOP: "ELOOP",
     EOPNOTSUPP: "EOPNOTSUPP", EDQUOT: "EDQUOT", ETIMEDOUT: "ETIMEDOUT", ECANCELED: "ECANCELED",
     ESTALE: "ESTALE", EMLINK: "EMLINK", EOWNERDEAD: "EOWNERDEAD", ETXTBSY: "ETXTBSY",
+    ECONNREFUSED: "ECONNREFUSED", ECONNRESET: "ECONNRESET",
   ]
 
   /// The name that programmers use for the error, as in `ENOSPC`.

@@ -43,10 +43,10 @@ package struct WaitSet: ~Copyable, Sendable {
 }
 
 /// Returns the remaining time, rounded up, so that a wait never ends before its deadline.
-private func millisecondsLeft(until deadline: Instant?) -> CInt {
+func millisecondsLeft(until deadline: Instant?) -> CInt {
   guard let deadline else { return -1 }
-  let left = deadline.nanoseconds - Instant.now.nanoseconds
-  return left <= 0 ? 0 : CInt(clamping: (left + 999_999) / 1_000_000)
+  let left = (deadline - Instant.now).inNanoseconds
+  return left <= 0 ? 0 : CInt(clamping: (left - 1) / 1_000_000 + 1)
 }
 
 /// The two ends of a pipe, both closed on exec.
