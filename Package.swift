@@ -201,6 +201,7 @@ let package = Package(
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
+    tests("RelayTests", "WormholePropertyLists", "WormholeRelay"),
     tests(
       "ContainerStorageTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
       "Wormhole"),

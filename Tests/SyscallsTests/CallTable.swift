@@ -29,13 +29,14 @@ struct Row: Sendable, CustomTestStringConvertible {
   }
 }
 
-/// What a row finds: a directory, a file of ten bytes in it, an inotify instance, two pipes.
+/// What a row finds: a directory, a file of ten bytes in it, an inotify instance, a pipe, a port.
 final class Scene {
   let folder: TemporaryDirectory
   let file: Descriptor
   let other: Descriptor
   let inotify: Inotify
   let pipe: Pipe
+  let listener: LoopbackListener
   private var children: [Child] = []
 
   init() throws {
@@ -45,8 +46,13 @@ final class Scene {
     other = try folder.descriptor.open("other", [.readWrite, .create], mode: 0o600)
     inotify = try Inotify()
     pipe = try Pipe()
+    listener = try LoopbackListener()
     try folder.descriptor.makeSymbolicLink("link", to: "file")
     try folder.descriptor.makeDirectory("folder", mode: 0o700)
+  }
+
+  func connect() throws(Errno) -> Descriptor {
+    try Descriptor.connecting(toLoopbackPort: listener.port, isVersionSix: false)
   }
 
   func spawn() throws(Errno) -> Child {
@@ -60,7 +66,7 @@ final class Scene {
 }
 
 /// Every wrapper that makes a system call, at least one for each call.
-let table: [Row] = namesTable + bytesTable + statusTable + otherTable
+let table: [Row] = namesTable + bytesTable + statusTable + otherTable + socketTable
 
 private let namesTable: [Row] = [
   Row(.open, "open(_:_:)") { _ = try $0.folder.descriptor.open("file", [.readOnly]) },
@@ -168,6 +174,20 @@ private let otherTable: [Row] = [
   Row(.pipe, "Pipe()") { _ in _ = try Pipe() },
   Row(.spawn, "spawn(_:)") { _ = try $0.spawn() },
   Row(.waitpid, "wait()") { _ = try $0.spawn().wait() },
+]
+
+private let socketTable: [Row] = [
+  Row(.socket, "connecting(toLoopbackPort:isVersionSix:)") { _ = try $0.connect() },
+  Row(.connect, "connecting(toLoopbackPort:isVersionSix:)") { _ = try $0.connect() },
+  Row(.receive, "receive(into:)") { scene in
+    var buffer: [UInt8] = [0]
+    _ = try scene.connect().receive(into: &buffer)
+  },
+  Row(.send, "send(_:from:)") { _ = try $0.connect().send([1]) },
+  Row(.poll, "wait(writes:or:until:)", .answered) {
+    try $0.connect().wait(writes: false, or: try WakeDescriptor(), until: .now)
+  },
+  Row(.poll, "wait(until:)", .answered) { _ in try WakeDescriptor().wait(until: .now) },
 ]
 
 /// Gives the body some bytes, zero at first.

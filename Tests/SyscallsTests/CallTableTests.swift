@@ -4,10 +4,10 @@ import WormholeSyscalls
 
 /// The treatment of errors and interruptions in every wrapper.
 @Suite(.blocking) struct CallTableTests {
-  /// Only `poll` has no row: its one wrapper waits for the end of a pipe that is a standard stream,
-  /// and the command's tests call the wrapper in processes of their own.
+  /// One wrapper has no row: `waitUntilBroken()` waits for the end of a pipe that is a standard
+  /// stream, and the command's tests call the wrapper in processes of their own.
   @Test func everyCallHasARow() {
-    #expect(Set(table.map(\.call)) == Set(Call.allCases).subtracting([.poll]))
+    #expect(Set(table.map(\.call)) == Set(Call.allCases))
   }
 
   @Test(arguments: table)

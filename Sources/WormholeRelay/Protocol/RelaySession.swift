@@ -35,7 +35,7 @@ struct RelaySession {
   static let mostRequests = 10_000
   static let mostUnsent = 64 << 20
 
-  let options: RelayConnection.Options
+  let options: RelayOptions
   let inbox: String
   private(set) var phase = Phase.greeting
   private(set) var server = ServerInfo()
@@ -56,7 +56,7 @@ struct RelaySession {
   private var nextPing = Instant.distantFuture
   private var unansweredPings = 0
 
-  init(_ options: RelayConnection.Options, random: UInt64) {
+  init(_ options: RelayOptions, random: UInt64) {
     self.options = options
     inbox = "\(options.inbox).\(String(random, radix: 16))"
   }

@@ -30,6 +30,15 @@ int forking_refuse(int error);
 int forking_limit_descriptors(unsigned long count);
 int forking_limit_threads(unsigned long count);
 
+/* Listens on a free port of the loopback interface; returns the socket, which never blocks, or
+   -1. */
+int testing_listen(int is_version_six, unsigned short *port);
+/* The next connection, which never blocks; -1 if there is none. */
+int testing_accept(int listener);
+/* Makes the close of a connection discard what was not sent, and report an error to the other
+   end. */
+void testing_reset_at_close(int connection);
+
 /* Has the kernel kill this process when the thread that has started it ends. */
 void testing_end_with_parent(void);
 
