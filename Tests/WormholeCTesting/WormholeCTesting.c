@@ -1,11 +1,16 @@
 #define _GNU_SOURCE
 #include "WormholeCTesting.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -16,6 +21,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -144,4 +150,75 @@ int testing_cut_file_system(const char *path) {
   int result = ioctl(directory, _IOR('X', 125, uint32_t), &without_flushing);
   close(directory);
   return result;
+}
+
+static struct sockaddr_in place_of(const char *address, int port) {
+  struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  inet_pton(AF_INET, address, &place.sin_addr);
+  return place;
+}
+
+int testing_port_is_free(int port) {
+  int number = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (number == -1) return 0;
+  struct sockaddr_in place = place_of("127.0.0.1", port);
+  int is_free = bind(number, (struct sockaddr *)&place, sizeof place) == 0;
+  close(number);
+  return is_free;
+}
+
+int testing_enter_network(const char *network) {
+  int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  int other = open(network, O_RDONLY | O_CLOEXEC);
+  int result = own == -1 || other == -1 ? -1 : setns(other, CLONE_NEWNET);
+  int error = errno;
+  if (other != -1) close(other);
+  if (result == 0) return own;
+  if (own != -1) close(own);
+  errno = error;
+  return -1;
+}
+
+int testing_leave_network(int descriptor) {
+  int result = setns(descriptor, CLONE_NEWNET);
+  close(descriptor);
+  return result;
+}
+
+int testing_connect(const char *network, const char *address, int port, int milliseconds) {
+  int own = network ? testing_enter_network(network) : -1;
+  if (network && own == -1) return -1;
+  /* A socket belongs to the namespace that its thread is in when the socket is made. */
+  int number = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int error = errno;
+  /* A thread that stayed there would run other tests in a foreign network. */
+  if (network && testing_leave_network(own) == -1) abort();
+  if (number == -1) { errno = error; return -1; }
+  struct sockaddr_in place = place_of(address, port);
+  int result = connect(number, (struct sockaddr *)&place, sizeof place);
+  if (result == -1 && errno == EINPROGRESS) {
+    struct pollfd poll_one = {.fd = number, .events = POLLOUT};
+    socklen_t size = sizeof error;
+    result = poll(&poll_one, 1, milliseconds) == 1 ? 0 : -1;
+    if (result == -1) errno = ETIMEDOUT;
+    else if (getsockopt(number, SOL_SOCKET, SO_ERROR, &error, &size) == -1 || error != 0) {
+      errno = error;
+      result = -1;
+    }
+  }
+  if (result == 0) result = fcntl(number, F_SETFL, fcntl(number, F_GETFL) & ~O_NONBLOCK);
+  if (result == -1) {
+    error = errno;
+    close(number);
+    errno = error;
+    return -1;
+  }
+  int one = 1;
+  setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  return number;
+}
+
+int testing_wait_for_bytes(int descriptor, int milliseconds) {
+  struct pollfd poll_one = {.fd = descriptor, .events = POLLIN};
+  return poll(&poll_one, 1, milliseconds);
 }

@@ -46,4 +46,19 @@ void testing_end_with_parent(void);
    and every later call on the file system fails. Returns 0, or -1; for root. */
 int testing_cut_file_system(const char *directory);
 
+/* Whether a program could listen at that port of 127.0.0.1 now. */
+int testing_port_is_free(int port);
+
+/* A connection to an IPv4 address, made in the network namespace of that file, or in this process's
+   own (NULL). Returns its descriptor, or -1. */
+int testing_connect(const char *network, const char *address, int port, int milliseconds);
+
+/* Waits until the descriptor has bytes, or its end. 1, or 0 after that time, or -1. */
+int testing_wait_for_bytes(int descriptor, int milliseconds);
+
+/* Moves this thread to the network namespace of that file, and returns a descriptor of the namespace
+   that the thread was in, for `testing_leave_network`; -1 if that cannot be. */
+int testing_enter_network(const char *network);
+int testing_leave_network(int descriptor);
+
 #endif
