@@ -18,6 +18,13 @@ package final class RelayConnection {
 
   /// The socket, to wait for; nil once the connection is closed.
   package private(set) var descriptor: Descriptor?
+  /// The number of the socket, for the caller's own poll; nil once the connection is closed.
+  package var socketNumber: Int32? {
+    switch descriptor {
+    case .none: nil
+    case .some(let socket): socket.rawValue
+    }
+  }
   /// Receives refusals of the server that concern no request, for example of a subscription.
   package var onPermissionError: ((RelayFailure) -> Void)?
   /// The time of the latest ``proceed(_:)``.

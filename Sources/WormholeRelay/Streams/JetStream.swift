@@ -29,7 +29,8 @@ package final class JetStream {
   ///   - id: makes the server recognize a repetition for two minutes.
   ///   - expectedLast: the sequence number of the subject's latest message, 0 for none. If the
   ///     number differs, the server refuses the message with an error in
-  ///     ``JetStreamError/wrongLastSequence``. The id is checked first.
+  ///     ``JetStreamError/wrongLastSequence``. A single server checks the number before the id: a
+  ///     repetition then fails, although the message is stored.
   package func publish(
     _ subject: String, id: String? = nil, expectedLast: UInt64? = nil, headers: RelayHeaders = [],
     _ payload: [UInt8], within time: Duration,
