@@ -145,8 +145,8 @@ extension RelaySession {
     guard server.domain != nil else {
       throw RelayFailure(
         .unsuitable,
-        "the server states no JetStream domain; set 'jetstream { domain: hub }' at "
-          + "the hub and at its leaf servers")
+        "the server states no JetStream domain; set 'jetstream { domain: hub }' at the hub, and "
+          + "'jetstream { enabled: false, domain: hub }' at its leaf servers")
     }
     if server.requiresAuthorization {
       guard options.token != nil else {
