@@ -141,8 +141,9 @@ import Testing
     let fields = HeaderBlock.parse(block[...]).fields
     #expect(fields.map(\.name) == ["Nats-Msg-Id", "E"])
     #expect(fields.map(\.value) == ["a:b \u{fc}", ""])
-    for (name, value) in [("a\r\nb", ""), ("a", "b\r\nPUB x 0"), ("", "a"), ("a b", ""), ("a:", "")]
-    {
+    for (name, value) in [
+      ("a\r\nb", ""), ("a", "b\r\nPUB x 0"), ("", "a"), ("a b", ""), ("a:", ""),
+    ] {
       #expect(relayFailure { _ = try HeaderBlock.format([(name, value)]) }?.kind == .malformed)
     }
   }

@@ -223,7 +223,9 @@ struct PlayedSession {
     _ = try played.request("a.c")
     played.feed("-ERR 'Permissions Violation for Publish to \"a.b\"'\r\n")
     #expect(
-      played.events.sorted() == ["1 notPermitted(subject: \"a.b\")", "notPermitted(subject: \"a.b\")"])
+      played.events.sorted() == [
+        "1 notPermitted(subject: \"a.b\")", "notPermitted(subject: \"a.b\")",
+      ])
     played.feed("-ERR 'Permissions Violation for Subscription to \"x.>\"'\r\n")
     played.feed("-ERR 'permissions violation'\r\n")
     #expect(played.events.count == 4 && played.failure == nil)

@@ -114,10 +114,16 @@ extension RelaySession {
   }
 
   private mutating func read(_ info: ServerInfo) throws(RelayFailure) {
+    parser.maximumBody = info.maxPayload
+    guard phase == .greeting else {
+      // What the check has accepted stays: a later INFO announces a limit, or the server's end.
+      server.maxPayload = info.maxPayload
+      server.isLameDuck = info.isLameDuck
+      server.connectURLs = info.connectURLs
+      return
+    }
     server = info
     if server.domain == nil { server.domain = options.domain }
-    parser.maximumBody = info.maxPayload
-    guard phase == .greeting else { return }
     try check()
     var keys: [String: PropertyListValue] = [
       "verbose": false, "pedantic": false, "protocol": 1, "headers": true, "no_responders": true,

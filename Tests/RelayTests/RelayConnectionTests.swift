@@ -1,0 +1,176 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeRelay
+import WormholeSyscalls
+
+/// Handlers that call the connection again, and the wait of its thread.
+@Suite(.blocking) struct RelayConnectionTests {
+  /// A connection of a test to an honest server, both driven by the test.
+  private final class Pair {
+    let server: LyingServer
+    let connection: RelayConnection
+    var now = Instant(nanoseconds: 1_000_000_000)
+
+    init(_ server: LyingServer? = nil) throws {
+      self.server = try server ?? LyingServer(seed: 1, lies: .none)
+      connection = try RelayConnection(
+        RelayAddress(self.server.address), RelayOptions(name: "pair", token: "secret"))
+    }
+
+    func run(_ what: String, until condition: () -> Bool) throws {
+      try eventually(what) {
+        _ = server.step(now)
+        connection.proceed(now)
+        return condition()
+      }
+    }
+  }
+
+  private static func ready() throws -> Pair {
+    let pair = try Pair()
+    try pair.run("it is ready") { pair.connection.state == .ready }
+    return pair
+  }
+
+  @Test func aHandlerMayCallEverything() throws {
+    let pair = try Self.ready()
+    let connection = pair.connection
+    var heard: [String] = []
+    var first = 0
+    first = connection.subscribe("echo.>") { message in
+      heard.append(message.subject)
+      connection.unsubscribe(first)
+      connection.subscribe("other") { heard.append($0.subject) }
+      connection.request("echo.x", [1], within: .seconds(5)) { result in
+        heard.append("reply \((try? result.get())?.payload ?? [])")
+        try? connection.publish("other", [])
+        // Does nothing: the call is already running.
+        connection.proceed(pair.now)
+      }
+    }
+    // The server replies to `echo`, and has no subscriber for it: the message comes from another.
+    pair.server.sendRaw("MSG echo.1 \(first) 0\r\n\r\nMSG echo.2 \(first) 0\r\n\r\n")
+    try pair.run("all handlers ran") { heard.count == 3 }
+    #expect(heard == ["echo.1", "reply [1]", "other"])
+    connection.close()
+  }
+
+  @Test func aCloseInAHandlerEndsAllHandlers() throws {
+    let pair = try Self.ready()
+    let connection = pair.connection
+    var heard: [String] = []
+    for name in ["one", "two"] {
+      connection.request("silent", [], within: .seconds(5)) { result in
+        guard case .failure(let failure) = result else { return }
+        heard.append("\(name) \(failure.kind)")
+        connection.request("silent", [], within: .seconds(5)) {
+          if case .failure(let failure) = $0 { heard.append("again \(failure.kind)") }
+        }
+      }
+    }
+    let id = connection.subscribe("a") { _ in
+      heard.append("message")
+      connection.close()
+    }
+    pair.server.sendRaw("MSG a \(id) 0\r\n\r\nMSG a \(id) 0\r\n\r\n")
+    try pair.run("it is closed") { connection.state != .ready }
+    #expect(heard == ["message", "one closed", "again closed", "two closed", "again closed"])
+    #expect(connection.deadline == nil && connection.socketNumber == nil)
+    #expect(!connection.wantsToWrite)
+    connection.proceed(pair.now)
+    connection.close()
+    #expect(heard.count == 5)
+    #expect(relayFailure { try connection.publish("a", []) }?.kind == .closed)
+  }
+
+  @Test func aReaderMayBeStoppedByItsHandler() throws {
+    let pair = try Self.ready()
+    pair.server.log = (0..<3).map { _ in
+      LyingServer.Stored("s.a", [])
+    }
+    var batches: [[UInt64]] = []
+    var reader: StreamReader?
+    reader = StreamReader(
+      JetStream(pair.connection), stream: "S", filter: "s.>", from: .after(0)
+    ) {
+      batches.append($0.map(\.sequence))
+      reader?.stop()
+    }
+    try pair.run("a batch arrives") {
+      reader?.proceed(pair.now)
+      return !batches.isEmpty
+    }
+    pair.server.log.append(LyingServer.Stored("s.a", []))
+    for _ in 0..<100 {
+      _ = pair.server.step(pair.now)
+      pair.connection.proceed(pair.now)
+      reader?.proceed(pair.now)
+    }
+    #expect(batches == [[1, 2, 3]])
+    #expect(reader?.deadline == nil)
+    reader = nil
+    pair.connection.close()
+  }
+
+  @Test func theReasonOfTheServerIsReported() throws {
+    let pair = try Pair()
+    pair.server.token = "another"
+    try pair.run("it is closed") {
+      if case .closed = pair.connection.state { true } else { false }
+    }
+    guard case .closed(let failure) = pair.connection.state else { return }
+    #expect(failure.kind == .refused && failure.reason.contains("Authorization Violation"))
+  }
+
+  @Test func errorsAreReportedToTheHandler() throws {
+    let pair = try Self.ready()
+    var failures: [RelayFailure.Kind] = []
+    pair.connection.onPermissionError = { failures.append($0.kind) }
+    pair.server.sendRaw("-ERR 'Permissions Violation for Subscription to \"a.>\"'\r\n")
+    try pair.run("the error is reported") { !failures.isEmpty }
+    #expect(failures == [.notPermitted(subject: "a.>")])
+    pair.connection.subscribe("a b") { _ in }
+    #expect(failures.last == .malformed)
+    #expect(pair.connection.state == .ready)
+    pair.connection.close()
+  }
+
+  @Test func theWaitEndsWithAByteAWakeOrADeadline() throws {
+    let pair = try Self.ready()
+    let wake = try WakeDescriptor()
+    pair.now = .now
+    pair.connection.proceed(pair.now)
+    _ = pair.server.step(pair.now)
+    pair.connection.proceed(pair.now)
+    let start = Instant.now
+    try pair.connection.wait(until: start + .milliseconds(30), wake)
+    #expect(Instant.now - start >= .milliseconds(30))
+    wake.raise()
+    try pair.connection.wait(until: .now + patience, wake)
+    wake.lower()
+    pair.server.sendRaw("PING\r\n")
+    _ = pair.server.step(pair.now)
+    let received = pair.connection.receivedBytes
+    try pair.connection.wait(until: .now + patience, wake)
+    pair.connection.proceed(.now)
+    #expect(pair.connection.receivedBytes == received + 6)
+    #expect(Instant.now - start < patience)
+    pair.connection.close()
+    wake.raise()
+    try pair.connection.wait(until: nil, wake)
+  }
+
+  @Test func versionSixIsReached() throws {
+    let server: LyingServer
+    do {
+      server = try LyingServer(seed: 1, lies: .none, isVersionSix: true)
+    } catch {
+      skip("a connection by IPv6", because: "\(error)")
+      return
+    }
+    let pair = try Pair(server)
+    try pair.run("it is ready") { pair.connection.state == .ready }
+    pair.connection.close()
+  }
+}

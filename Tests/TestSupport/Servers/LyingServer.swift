@@ -1,0 +1,264 @@
+package import WormholeSyscalls
+
+/// A server that speaks the protocol of NATS, has one stream, and lies.
+///
+/// The server has a real socket and no thread: its owner calls ``step(_:)`` with any time, so that
+/// a test of hours takes milliseconds. From one seed the lies are the same each time. After
+/// ``isHonest`` is set, the server serves correctly; connections that it has silenced stay silent.
+package final class LyingServer {
+  /// How often the server lies, for each thousand of its lines.
+  package struct Lies: Sendable {
+    package var drop = 10
+    package var duplicate = 10
+    package var delay = 15
+    package var cut = 3
+    package var silence = 2
+    package var error = 2
+    package var garbage = 2
+    package var information = 5
+    package var status = 10
+    package var refusal = 40
+    package var forget = 3
+
+    package init() {}
+    package static var none: Lies {
+      var lies = Lies()
+      lies.drop = 0
+      lies.duplicate = 0
+      lies.delay = 0
+      lies.cut = 0
+      lies.silence = 0
+      lies.error = 0
+      lies.garbage = 0
+      lies.information = 0
+      lies.status = 0
+      lies.refusal = 0
+      lies.forget = 0
+      return lies
+    }
+  }
+
+  package struct Stored: Sendable {
+    package let subject: String
+    package let payload: [UInt8]
+    package let id: String?
+
+    package init(_ subject: String, _ payload: [UInt8], id: String? = nil) {
+      self.subject = subject
+      self.payload = payload
+      self.id = id
+    }
+  }
+
+  package var lies: Lies
+  package var isHonest = false
+  package var version = "2.10.23"
+  /// Ends each connection after this number of bytes.
+  package var cutAfter: Int?
+  package var token: String? = "secret"
+  /// The messages of the stream `S`, which has all subjects `s.>`; the first has number 1.
+  package var log: [Stored] = []
+  /// How often a client has created a consumer, asked for messages, or subscribed.
+  package internal(set) var counts = (consumers: 0, pulls: 0, connections: 0)
+  /// The bytes that the latest connection was sent.
+  package var sentBytes: Int { clients.last?.sent ?? 0 }
+  /// The requests that no responder replies to, so that they time out.
+  package var silentSubject = "silent"
+
+  var consumers: [LyingConsumer] = []
+  var random: SeededRandom
+  var now = Instant(nanoseconds: 0)
+  private let listener: LoopbackListener
+  private var clients: [LyingClient] = []
+
+  private let isVersionSix: Bool
+
+  package init(
+    seed: UInt64, lies: Lies = Lies(), isVersionSix: Bool = false
+  ) throws(Errno) {
+    random = SeededRandom(seed: seed)
+    self.lies = lies
+    self.isVersionSix = isVersionSix
+    listener = try LoopbackListener(isVersionSix: isVersionSix)
+  }
+
+  package var port: UInt16 { listener.port }
+  package var address: String { "nats://\(isVersionSix ? "[::1]" : "127.0.0.1"):\(port)" }
+
+  /// Serves what has arrived and is due; returns whether there was anything.
+  package func step(_ now: Instant) -> Bool {
+    self.now = now
+    var hasWorked = false
+    while let socket = listener.accept() {
+      let client = LyingClient(socket)
+      client.cutAfter = cutAfter
+      clients.append(client)
+      counts.connections += 1
+      send(information(), to: client)
+      hasWorked = true
+    }
+    for client in clients where client.read() {
+      hasWorked = true
+      while let line = client.next() { serve(line, of: client) }
+    }
+    for consumer in consumers { serve(consumer) }
+    for client in clients where client.flush(now) { hasWorked = true }
+    clients.removeAll(where: \.isClosed)
+    return hasWorked
+  }
+
+  /// When the next step is due, though nothing arrives.
+  package var deadline: Instant? {
+    (clients.compactMap(\.nextRelease) + consumers.compactMap { $0.pull?.nextBeat }).min()
+  }
+
+  /// Ends all connections, with an error at the other end or without.
+  package func dropConnections(reset: Bool = false) {
+    for client in clients { client.close(reset: reset) }
+  }
+
+  /// Loses all consumers, as a restart does.
+  package func forgetConsumers() { consumers = [] }
+
+  /// Sends any bytes to all connections.
+  package func sendRaw(_ text: String) {
+    for client in clients { client.enqueue(Array(text.utf8)) }
+  }
+
+  /// Stops reading and writing, as a cut of the network does.
+  package func silence() { for client in clients { client.isSilent = true } }
+}
+
+// MARK: - Serving
+
+extension LyingServer {
+  func information(_ more: String = "") -> [UInt8] {
+    Array(
+      ("INFO {\"server_id\":\"L\",\"version\":\"\(version)\",\"headers\":true,\"max_payload\":65536,"
+        + "\"auth_required\":\(token != nil),\"domain\":\"hub\"\(more)} \r\n").utf8)
+  }
+
+  private func serve(_ line: LyingClient.Line, of client: LyingClient) {
+    switch line {
+    case .connect(let options):
+      guard let token, !options.contains("\"auth_token\":\"\(token)\"") else { return }
+      client.enqueue(Array("-ERR 'Authorization Violation'\r\n".utf8))
+      client.closesWhenSent = true
+    case .ping: send(Array("PONG\r\n".utf8), to: client)
+    case .pong: break
+    case .subscribe(let subject, let id): client.subscriptions.append((subject, id))
+    case .unsubscribe(let id): client.subscriptions.removeAll { $0.id == id }
+    case .publish(let message):
+      if message.subject.hasPrefix("$JS.hub.API.") {
+        serveAPI(message)
+      } else if message.subject.hasPrefix("s.") {
+        store(message)
+      } else if message.subject.hasPrefix("echo.") {
+        deliver(message.payload, to: message.reply)
+      } else if message.subject != silentSubject, !deliver(message.payload, to: message.subject) {
+        deliver([], to: message.reply, headers: "NATS/1.0 503\r\n\r\n")
+      }
+    }
+  }
+
+  private func store(_ message: LyingClient.Message) {
+    if let expected = message.header("Nats-Expected-Last-Subject-Sequence"),
+      Int(expected) != (log.lastIndex { $0.subject == message.subject } ?? -1) + 1
+    {
+      deliver(
+        #"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence"}}"#,
+        to: message.reply)
+      return
+    }
+    let id = message.header("Nats-Msg-Id")
+    let known = id.flatMap { id in log.firstIndex { $0.id == id } }
+    if known == nil {
+      log.append(Stored(message.subject, message.payload, id: id))
+    }
+    let number = known.map { $0 + 1 } ?? log.count
+    deliver(
+      "{\"stream\":\"S\",\"seq\":\(number),\"domain\":\"hub\"\(known == nil ? "" : ",\"duplicate\":true")}",
+      to: message.reply)
+  }
+
+  func deliver(_ json: String, to subject: String?) { deliver(Array(json.utf8), to: subject) }
+
+  /// Sends a message to each subscription of a subject; returns whether there is one.
+  ///
+  /// - Parameter stated: the subject that the message states, if it is another one.
+  @discardableResult func deliver(
+    _ payload: [UInt8], to subject: String?, headers: String = "", stated: String? = nil,
+    reply: String? = nil
+  ) -> Bool {
+    guard let subject else { return false }
+    var found = false
+    for client in clients where !client.isClosed {
+      for (pattern, id) in client.subscriptions where Self.matches(subject, pattern) {
+        found = true
+        let words = [stated ?? subject, id, reply].compactMap(\.self).joined(separator: " ")
+        let size = headers.utf8.count + payload.count
+        let line =
+          headers.isEmpty
+          ? "MSG \(words) \(size)\r\n" : "HMSG \(words) \(headers.utf8.count) \(size)\r\n"
+        send(Array((line + headers).utf8) + payload + [0x0D, 0x0A], to: client)
+      }
+    }
+    return found
+  }
+
+  static func matches(_ subject: String, _ pattern: String) -> Bool {
+    let parts = subject.split(separator: ".")
+    let wanted = pattern.split(separator: ".")
+    for (index, part) in wanted.enumerated() {
+      if part == ">" { return parts.count > index }
+      guard index < parts.count, part == "*" || part == parts[index] else { return false }
+    }
+    return parts.count == wanted.count
+  }
+
+  /// Whether the server tells a lie of this frequency now.
+  func tells(_ frequency: Int) -> Bool {
+    !isHonest && frequency > 0 && Int.random(in: 0..<1000, using: &random) < frequency
+  }
+
+  /// Sends a line with its body, or something else.
+  private func send(_ frame: [UInt8], to client: LyingClient) {
+    if tells(lies.error) { client.enqueue(Self.errors.randomElement(using: &random)!) }
+    if tells(lies.information) {
+      client.enqueue(information(",\"ldm\":true,\"connect_urls\":[\"127.0.0.1:1\"]"))
+    }
+    if tells(lies.garbage) { client.enqueue(garbage(of: frame)) }
+    if tells(lies.silence) { client.isSilent = true }
+    if tells(lies.drop) { return }
+    if tells(lies.duplicate) { client.enqueue(frame) }
+    if tells(lies.delay) {
+      let delay = Duration.milliseconds(Int.random(in: 1...3000, using: &random))
+      client.enqueue(frame, at: now + delay)
+    } else if tells(lies.cut) {
+      client.enqueue(Array(frame.prefix(Int.random(in: 0...frame.count, using: &random))))
+      client.closesWhenSent = true
+      client.closesWithReset = Bool.random(using: &random)
+    } else {
+      client.enqueue(frame)
+    }
+  }
+
+  private static let errors = [
+    "'Permissions Violation for Publish to \"s.a\"'", "'Stale Connection'", "'Slow Consumer'", "",
+    "'Permissions Violation for Subscription to \"x\"'", "'Authorization Violation'", "'", "'\"\"'",
+  ].map { Array("-ERR \($0)\r\n".utf8) }
+
+  /// Bytes that follow no protocol.
+  private func garbage(of frame: [UInt8]) -> [UInt8] {
+    switch Int.random(in: 0..<8, using: &random) {
+    case 0: [UInt8](repeating: 0x61, count: 5000)
+    case 1: Array("MSG a 1 999999999999999999999999999999\r\n".utf8)
+    case 2: Array("MSG a 1 -7\r\n".utf8)
+    case 3: Array("HMSG a 1 9 3\r\nabc\r\n".utf8)
+    case 4: random.bytes(Int.random(in: 1...50, using: &random))
+    case 5: Array("INFO {\"max_payload\":-1}\r\n".utf8)
+    case 6: Array(frame.dropFirst().dropLast(3))
+    default: Array("MSG x 2 \(Int.max)\r\n".utf8)
+    }
+  }
+}
