@@ -78,6 +78,20 @@ import WormholeSyscalls
     try round.finish()
   }
 
+  @Test func aServerThatEndsEachRequestIsAskedRarely() throws {
+    let round = try Self.round()
+    let (begin, pulls) = (round.now, round.server.counts.pulls)
+    let end = begin + .seconds(30)
+    try round.run("half a minute passes", within: .seconds(31)) {
+      round.server.sendStatus("404 No Messages")
+      return round.now >= end
+    }
+    #expect((10...60).contains(round.server.counts.pulls - pulls))
+    Self.add(1, to: round)
+    try round.run("a new message is read", within: .seconds(5)) { round.isComplete }
+    try round.finish()
+  }
+
   @Test(arguments: ["100", "100 Idle Heartbeat\r\nNats-Last-Consumer: x", "100 FlowControl"])
   func aHeartbeatWithoutNumberIsHarmless(_ status: String) throws {
     let round = try Self.round()
@@ -130,6 +144,18 @@ import WormholeSyscalls
       return reader.isCaughtUp
     }
     #expect(reader.failure == nil && reader.position == 10)
+    // The reader has read for a while, so the next attempt follows at once.
+    let calm = round.now + .seconds(5)
+    try round.run("five seconds pass", within: .seconds(6)) {
+      reader.proceed(round.now)
+      return round.now >= calm
+    }
+    let restarts = reader.restarts
+    round.server.sendStatus("409 Consumer Deleted")
+    try round.run("the reader reads again", within: .milliseconds(900)) {
+      reader.proceed(round.now)
+      return reader.restarts > restarts && reader.isCaughtUp
+    }
   }
 
   @Test func theLatestOfEachSubjectComesAgainWithANewConsumer() throws {

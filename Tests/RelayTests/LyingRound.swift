@@ -29,6 +29,7 @@ final class LyingRound {
   private var nextRequest = Instant(nanoseconds: 0)
   private var reconnectAt = Instant(nanoseconds: 0)
   private var spins = 0
+  private var steps = 0
 
   init(seed: UInt64, messages: Int = 30, lies: LyingServer.Lies = .init()) throws {
     server = try LyingServer(seed: seed, lies: lies)
@@ -76,6 +77,8 @@ final class LyingRound {
     reader?.proceed(now)
     // What the kernel still carries is not late: no time passes for it.
     let carries = connection?.state != .ready || connection?.receivedBytes != server.sentBytes
+    steps += 1
+    if steps > 10_000 { wrong = Wrong(description: "client and server never rest") }
     if hasWorked || traffic != before || connection?.wantsToWrite == true {
       spins = 0
     } else if carries, spins < 20 {
@@ -90,6 +93,7 @@ final class LyingRound {
 
   private func advance() {
     spins = 0
+    steps = 0
     let next =
       [
         connection?.deadline, reader?.deadline, server.deadline,

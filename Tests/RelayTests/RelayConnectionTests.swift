@@ -113,6 +113,22 @@ import WormholeSyscalls
     pair.connection.close()
   }
 
+  @Test func requestsOfJetStreamNeedAReadyConnection() throws {
+    let pair = try Pair()
+    let stream = JetStream(pair.connection)
+    var failures: [RelayFailure.Kind] = []
+    stream.streamInfo("S") { if case .failure(let failure) = $0 { failures.append(failure.kind) } }
+    stream.lastMessage(of: "s.a", in: "S") {
+      if case .failure(let failure) = $0 { failures.append(failure.kind) }
+    }
+    #expect(failures == [.closed, .closed])
+    try pair.run("it is ready") { pair.connection.state == .ready }
+    var sequence: UInt64?
+    stream.streamInfo("S") { sequence = try? $0.get().lastSequence }
+    try pair.run("the state is known") { sequence == 0 }
+    pair.connection.close()
+  }
+
   @Test func theReasonOfTheServerIsReported() throws {
     let pair = try Pair()
     pair.server.token = "another"

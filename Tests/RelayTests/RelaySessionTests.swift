@@ -249,8 +249,9 @@ struct PlayedSession {
     var played = PlayedSession.ready()
     played.feed(
       PlayedSession.info.replacing("\"client_id\":9", with: "\"ldm\":true")
-        .replacing("1000", with: "10") + "\r\n")
+        .replacing("1000", with: "10").replacing("hub", with: "other") + "\r\n")
     #expect(played.failure == nil && played.session.server.isLameDuck)
+    #expect(played.session.server.domain == "hub", "the check has accepted this domain")
     #expect(
       relayFailure {
         try played.session.publish("a", replyTo: nil, headers: [], [UInt8](repeating: 0, count: 11))

@@ -7,7 +7,8 @@ package import WormholeSyscalls
 /// fails at once. A handler may call every function of the connection.
 ///
 /// A closed connection stays closed: the caller makes a new one. At the close, every pending
-/// request fails once with the kind `closed`, and subscriptions end without a call.
+/// request fails once with the kind `closed`, and subscriptions end without a call. A connection
+/// that is released without a close calls no handler.
 package final class RelayConnection {
   package typealias Options = RelayOptions
 
@@ -25,7 +26,7 @@ package final class RelayConnection {
     case .some(let socket): socket.rawValue
     }
   }
-  /// Receives refusals of the server that concern no request, for example of a subscription.
+  /// Receives each subject that the server refuses; a request on the subject fails as well.
   package var onPermissionError: ((RelayFailure) -> Void)?
   /// The time of the latest ``proceed(_:)``.
   package private(set) var now = Instant(nanoseconds: 0)

@@ -91,6 +91,7 @@ package final class JetStream {
     of subject: String, in stream: String, within time: Duration = .seconds(5),
     _ handler: @escaping (Result<StoredMessage?, RelayFailure>) -> Void
   ) {
+    guard isReady else { return handler(.failure(Self.notReady)) }
     connection.request("\(prefix).DIRECT.GET.\(stream).\(subject)", [], within: time) { result in
       handler(result.flatMap { message in Self.stored(message) })
     }
@@ -112,6 +113,11 @@ package final class JetStream {
         subject: subject, headers: headers, payload: message.payload, sequence: sequence))
   }
 
+  /// Whether the server has stated its domain, and with it the subjects of requests.
+  private var isReady: Bool { connection.state == .ready }
+
+  private static let notReady = RelayFailure(.closed, "the connection to the server is not ready")
+
   private static let malformed = RelayFailure(
     .malformed, "JetStream's reply does not have the expected form")
 
@@ -121,6 +127,7 @@ package final class JetStream {
     _ read: @escaping (PropertyListValue) -> Reply?,
     _ handler: @escaping (Result<Reply, RelayFailure>) -> Void
   ) {
+    guard isReady else { return handler(.failure(Self.notReady)) }
     do throws(RelayFailure) {
       let payload = try body.map { value throws(RelayFailure) in try RelayJSON.bytes(value) } ?? []
       request("\(prefix).\(verb)", headers: [], payload, within: time, read, handler)

@@ -171,10 +171,7 @@ extension StreamReader {
     subject = connection.makeInbox()
     lastDelivery = 0
     lastSequence = start == .lastPerSubject ? 0 : position
-    subscription = connection.subscribe(subject) { [weak self] message in
-      guard let self, incarnation == current else { return }
-      receive(message)
-    }
+    subscription = connection.subscribe(subject) { [weak self] in self?.receive($0) }
     jetStream.request(
       verb: "CONSUMER.CREATE.\(stream).\(consumer)" + (filter.isEmpty ? "" : ".\(filter)"),
       settings, within: Self.requestTime
