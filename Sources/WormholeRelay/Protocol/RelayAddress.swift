@@ -7,7 +7,7 @@ package struct RelayAddress: Equatable, Sendable {
   package let port: UInt16
   package let isVersionSix: Bool
 
-  /// Parses `nats://127.0.0.1:4222`, `nats://[::1]:4222` or `nats://localhost:4222`.
+  /// Parses `nats://127.0.0.1:4222`; the host may also be `localhost` or `[::1]`.
   ///
   /// Without a port, the port is 4222. Any other host is refused.
   package init(_ text: String) throws(RelayFailure) {

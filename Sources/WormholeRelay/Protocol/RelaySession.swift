@@ -156,7 +156,7 @@ extension RelaySession {
     }
     if server.requiresAuthorization {
       guard options.token != nil else {
-        throw RelayFailure(.refused, "the server asks for a token; give the file that contains it")
+        throw RelayFailure(.refused, "the server asks for a token; name the file with the token")
       }
     } else if !options.allowsOpenServer {
       throw RelayFailure(
@@ -194,7 +194,8 @@ extension RelaySession {
     guard !message.isWithoutResponder else {
       return .finished(
         id,
-        .failure(RelayFailure(.noResponders, "nobody listens on the subject '\(request.subject)'")))
+        .failure(
+          RelayFailure(.noResponders, "no program listens on the subject '\(request.subject)'")))
     }
     return .finished(id, .success(message))
   }

@@ -11,9 +11,9 @@ package import WormholeSyscalls
 ///
 /// The consumer numbers its deliveries. A delivery that is not the next one reveals a loss or a
 /// repetition. A server that has nothing to deliver sends a heartbeat each second, with the number
-/// of its last delivery; after 4 s without any the consumer counts as lost. Nothing else is dropped:
-/// a request for messages that the reader abandons is still served, so each consumer has one
-/// subject and one request at a time, and ends with them.
+/// of its last delivery; after 4 s without any, the consumer counts as lost. A request for messages
+/// that the reader abandons is still served, so each consumer has one subject, and one request at a
+/// time. Every delivery is used, except one that is not the next.
 ///
 /// The connection calls the handler inside ``RelayConnection/proceed(_:)``. The owner calls
 /// ``proceed(_:)`` after it, and replaces the reader together with a closed connection.

@@ -62,7 +62,7 @@ package final class LyingServer {
   package internal(set) var counts = (consumers: 0, pulls: 0, connections: 0)
   /// The bytes that the latest connection was sent.
   package var sentBytes: Int { clients.last?.sent ?? 0 }
-  /// The requests that no responder replies to, so that they time out.
+  /// The subject whose requests time out: a responder exists, and never replies.
   package var silentSubject = "silent"
 
   var consumers: [LyingConsumer] = []
@@ -134,7 +134,7 @@ package final class LyingServer {
 extension LyingServer {
   func information(_ more: String = "") -> [UInt8] {
     Array(
-      ("INFO {\"server_id\":\"L\",\"version\":\"\(version)\",\"headers\":true,\"max_payload\":65536,"
+      ("INFO {\"version\":\"\(version)\",\"headers\":true,\"max_payload\":65536,"
         + "\"auth_required\":\(token != nil),\"domain\":\"hub\"\(more)} \r\n").utf8)
   }
 
@@ -176,9 +176,9 @@ extension LyingServer {
       log.append(Stored(message.subject, message.payload, id: id))
     }
     let number = known.map { $0 + 1 } ?? log.count
+    let repetition = known == nil ? "" : ",\"duplicate\":true"
     deliver(
-      "{\"stream\":\"S\",\"seq\":\(number),\"domain\":\"hub\"\(known == nil ? "" : ",\"duplicate\":true")}",
-      to: message.reply)
+      "{\"stream\":\"S\",\"seq\":\(number),\"domain\":\"hub\"\(repetition)}", to: message.reply)
   }
 
   func deliver(_ json: String, to subject: String?) { deliver(Array(json.utf8), to: subject) }
