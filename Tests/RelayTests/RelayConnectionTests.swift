@@ -113,6 +113,25 @@ import WormholeSyscalls
     pair.connection.close()
   }
 
+  @Test func aBatchThatWasNotGivenIsNotPassed() throws {
+    let pair = try Self.ready()
+    let connection = pair.connection
+    var given = 0
+    let reader = StreamReader(
+      JetStream(connection), stream: "S", filter: "s.>", from: .after(0)
+    ) { given += $0.count }
+    let id = connection.subscribe("a") { _ in connection.close() }
+    try pair.run("the reader reads") {
+      reader.proceed(pair.now)
+      return reader.isCaughtUp && pair.server.counts.pulls == 1
+    }
+    pair.server.log.append(LyingServer.Stored("s.a", []))
+    pair.server.serveConsumers()
+    pair.server.sendRaw("MSG a \(id) 0\r\n\r\n")
+    try pair.run("it is closed") { connection.state != .ready }
+    #expect(given == 0 && reader.position == 0)
+  }
+
   @Test func requestsOfJetStreamNeedAReadyConnection() throws {
     let pair = try Pair()
     let stream = JetStream(pair.connection)

@@ -132,9 +132,11 @@ package final class StreamReader {
   }
 
   private func giveGathered() {
-    guard !gathered.isEmpty else { return }
+    guard let last = gathered.last else { return }
     let messages = gathered
     gathered = []
+    // Not before: if the connection closes in the middle of a batch, the batch was not given.
+    position = last.sequence
     handler(messages)
   }
 
@@ -298,7 +300,6 @@ extension StreamReader {
     }
     lastDelivery += 1
     lastSequence = place.streamSequence
-    position = place.streamSequence
     gathered.append(
       StreamMessage(
         subject: message.subject, headers: message.headers.fields, payload: message.payload,

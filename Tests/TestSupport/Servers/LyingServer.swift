@@ -101,11 +101,14 @@ package final class LyingServer {
       hasWorked = true
       while let line = client.next() { serve(line, of: client) }
     }
-    for consumer in consumers { serve(consumer) }
+    serveConsumers()
     for client in clients where client.flush(now) { hasWorked = true }
     clients.removeAll(where: \.isClosed)
     return hasWorked
   }
+
+  /// Puts into the connections what consumers have to deliver; ``step(_:)`` sends it.
+  package func serveConsumers() { for consumer in consumers { serve(consumer) } }
 
   /// When the next step is due, though nothing arrives.
   package var deadline: Instant? {
