@@ -38,4 +38,20 @@ package struct ServerData: Sendable {
     let outcome = try run("cp", ["-a", "--", other + "/.", path])
     guard outcome.status == .exited(0) else { throw ServerFailure(description: outcome.errors) }
   }
+
+  /// Changes one bit in the middle of each file with messages of a stream, as a bad disk does;
+  /// returns the number of files.
+  package func changeMessages(ofStream stream: String) throws -> Int {
+    let found = try run("find", [path, "-path", "*/streams/\(stream)/msgs/*.blk", "-size", "+0"])
+    let files = found.output.split(separator: "\n").map(String.init)
+    for file in files {
+      let block = try Descriptor.open(path: file, [.readWrite])
+      let middle = try block.status().size / 2
+      var byte: [UInt8] = [0]
+      _ = try byte.withUnsafeMutableBytes { try block.readFully(into: $0, at: middle) }
+      byte[0] ^= 1
+      try byte.withUnsafeBytes { try block.writeFully($0, at: middle) }
+    }
+    return files.count
+  }
 }

@@ -13,7 +13,7 @@ package final class TestServer: Sendable {
   /// A file of mode 0600 with the token, as `--token-file` takes it.
   package var tokenFile: String { folder.path + "/token" }
   /// The directory that the server's data are in.
-  package var data: ServerData { ServerData(path: folder.path + "/data") }
+  package let data: ServerData
   package let folder: TemporaryDirectory
   package let server: ServerProcess
 
@@ -23,17 +23,20 @@ package final class TestServer: Sendable {
   ///   - token: what clients must give; nil for a server that is open to all.
   ///   - domain: the domain of JetStream; nil for none.
   ///   - directory: the directory of configuration, log and data; nil for a new one.
+  ///   - data: the directory of the data, as of a file system that the test cuts off; nil for one in
+  ///     `directory`.
   ///   - syncAlways: whether each write is synced before it is acknowledged.
   ///   - configuration: further lines of the server's configuration.
   ///   - what: the subject of the test, for the notice.
   package static func start(
     token: String? = "secret", domain: String? = "hub", directory: TemporaryDirectory? = nil,
-    syncAlways: Bool = true, configuration: String = "", for what: String = "a real server"
+    data: String? = nil, syncAlways: Bool = true, configuration: String = "",
+    for what: String = "a real server"
   ) throws -> TestServer? {
     guard let program = try ServerProgram.path(for: what) else { return nil }
     for _ in 1...3 {
       let server = try TestServer(
-        program, token, domain, directory ?? TemporaryDirectory(), syncAlways, configuration)
+        program, token, domain, directory ?? TemporaryDirectory(), data, syncAlways, configuration)
       do {
         try server.start()
         return server
@@ -47,10 +50,11 @@ package final class TestServer: Sendable {
 
   private init(
     _ program: String, _ token: String?, _ domain: String?, _ folder: TemporaryDirectory,
-    _ syncAlways: Bool, _ configuration: String
+    _ data: String?, _ syncAlways: Bool, _ configuration: String
   ) throws {
     self.folder = folder
     self.token = token ?? ""
+    self.data = ServerData(path: data ?? folder.path + "/data")
     port = try ServerProgram.freePort()
     try folder.write(self.token, to: "token")
     let text = """
@@ -58,7 +62,7 @@ package final class TestServer: Sendable {
       listen: "127.0.0.1:\(port)"
       log_file: "\(folder.path)/log"
       \(token.map { "authorization { token: \"\($0)\" }" } ?? "")
-      \(ServerData(path: folder.path + "/data").configuration(domain, syncAlways: syncAlways))
+      \(self.data.configuration(domain, syncAlways: syncAlways))
       \(configuration)
       """
     try folder.write(text, to: "configuration")
