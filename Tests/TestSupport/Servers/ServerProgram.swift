@@ -6,8 +6,8 @@ internal import WormholeSyscalls
 package enum ServerProgram {
   /// The path of the program; nil, and a notice, where the machine has none.
   ///
-  /// The environment variable `WORMHOLE_NATS_SERVER` names the program, else PATH has it. A variable
-  /// that names no program is an error and no reason to skip.
+  /// The environment variable `WORMHOLE_NATS_SERVER` names the program, else PATH has it. A
+  /// variable that names no program is an error and no reason to skip.
   package static func path(for what: String) throws -> String? {
     if let given = Processes.environment("WORMHOLE_NATS_SERVER"), !given.isEmpty {
       try Processes.checkProgram(given)
@@ -22,8 +22,8 @@ package enum ServerProgram {
 
   /// Returns a port of loopback at which no program listens.
   ///
-  /// The port is below those that the kernel gives to outgoing connections, so that it is still free
-  /// when its server is started again.
+  /// The port is below the ports that the kernel gives to outgoing connections, so that it is still
+  /// free when its server is started again.
   package static func freePort() throws -> Int {
     for _ in 0..<20_000 {
       let port = 10_000 + next.add(1, ordering: .relaxed).newValue % 20_000

@@ -21,7 +21,7 @@ struct TestCertificates: Sendable {
 
   /// Makes a certificate.
   ///
-  /// - Parameter addresses: the addresses that a server has; a machine, which is a client, has none.
+  /// - Parameter addresses: the addresses of a server; a machine, which is a client, has none.
   func add(_ name: String, addresses: [String] = []) throws {
     let purpose = addresses.isEmpty ? "clientAuth" : "serverAuth,clientAuth"
     var text = "extendedKeyUsage=\(purpose)\n"

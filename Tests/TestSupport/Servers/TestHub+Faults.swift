@@ -110,7 +110,7 @@ extension TestHub {
     return servers.first { votes["\($0)", default: 0] * 2 > servers.count }
   }
 
-  /// Whether a leaf is connected to the hub, as the leaf knows: a cut is noticed some seconds later.
+  /// Whether a leaf is connected to the hub, as the leaf knows: it notices a cut some seconds later.
   package func isConnected(_ machine: Node) throws -> Bool {
     let page = try page("/leafz", of: machine)
     guard let match = page.firstMatch(of: /"leafnodes": ([0-9]+)/) else {

@@ -37,9 +37,10 @@ package final class TestHub: Sendable {
     /// Further lines of the configuration of each server and of each leaf.
     package var serverConfiguration = ""
     package var leafConfiguration = ""
-    /// The permissions of a machine's user on the hub, as in `publish: "a.>", subscribe: "b.>"`; nil
-    /// for machines that may do everything. The users are found by the certificates, so there are
-    /// no permissions without TLS.
+    /// The permissions of a machine's user on the hub; nil for machines that may do everything.
+    ///
+    /// They are written as in `publish: "a.>", subscribe: "b.>"`. The hub finds the users by their
+    /// certificates, so there are no permissions without TLS.
     package var permissions: (@Sendable (_ machine: Int) -> String)?
     /// The seconds between two pings of a server; after two that nothing replied to, the server
     /// closes the connection.
@@ -68,7 +69,7 @@ package final class TestHub: Sendable {
     let client, cluster, leaves, monitor: Int
   }
 
-  /// Starts a hub and waits until it serves; nil, and a notice, where there is no program for it.
+  /// Starts a hub and waits until it serves; nil, and a notice, where the program is missing.
   ///
   /// - Parameter what: the subject of the test, for notices.
   package static func start(

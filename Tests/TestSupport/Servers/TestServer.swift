@@ -17,14 +17,14 @@ package final class TestServer: Sendable {
   package let folder: TemporaryDirectory
   package let server: ServerProcess
 
-  /// Starts a server and waits until it serves; nil, and a notice, where there is no program for it.
+  /// Starts a server and waits until it serves; nil, and a notice, where the program is missing.
   ///
   /// - Parameters:
   ///   - token: what clients must give; nil for a server that is open to all.
   ///   - domain: the domain of JetStream; nil for none.
   ///   - directory: the directory of configuration, log and data; nil for a new one.
-  ///   - data: the directory of the data, as of a file system that the test cuts off; nil for one in
-  ///     `directory`.
+  ///   - data: the directory of the data, as of a file system that the test cuts off; nil for a
+  ///     directory in `directory`.
   ///   - syncAlways: whether each write is synced before it is acknowledged.
   ///   - configuration: further lines of the server's configuration.
   ///   - what: the subject of the test, for the notice.
@@ -83,7 +83,8 @@ package final class TestServer: Sendable {
   /// Kills the server, as by a power cut of its process alone: what it wrote is on disk.
   package func kill() throws { try server.kill() }
 
-  /// Kills the server if it runs, starts it again with its port and data, and waits until it serves.
+  /// Kills the server if it runs, starts it again with its port and data, and waits until it
+  /// serves.
   package func restart() throws {
     try server.kill()
     try start()

@@ -56,8 +56,8 @@ int testing_connect(const char *network, const char *address, int port, int mill
 /* Waits until the descriptor has bytes, or its end. 1, or 0 after that time, or -1. */
 int testing_wait_for_bytes(int descriptor, int milliseconds);
 
-/* Moves this thread to the network namespace of that file, and returns a descriptor of the namespace
-   that the thread was in, for `testing_leave_network`; -1 if that cannot be. */
+/* Moves this thread to the network namespace of that file, and returns a descriptor of the
+   namespace that the thread was in, for `testing_leave_network`; -1 if that cannot be. */
 int testing_enter_network(const char *network);
 int testing_leave_network(int descriptor);
 
