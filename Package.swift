@@ -122,6 +122,12 @@ let package = Package(
         "Wormhole",
       ],
       swiftSettings: house),
+    .target(
+      name: "WormholeBridge",
+      dependencies: [
+        "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "Wormhole",
+      ],
+      swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
       dependencies: [
@@ -211,6 +217,9 @@ let package = Package(
     tests(
       "WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting",
       "WormholeTestingTraits"),
+    tests(
+      "BridgeTests", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
+      "WormholeBridge", "TestPeer"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

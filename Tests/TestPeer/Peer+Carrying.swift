@@ -248,7 +248,7 @@ final class LocalCarrier: Sendable {
           let name = origin?["name"]?.stringValue.flatMap({ MessageName($0) })
         else { continue }
         _ = try proxy.settle(name, outcome.status)
-        try sender.forget(outcome)
+        try sender.forget(outcome.name, outcome.status)
       }
     }
   }

@@ -223,7 +223,7 @@ import WormholeSyscalls
     let outcomes = try printer.outcomes()
     #expect(outcomes.map(\.name) == [name] && outcomes.map(\.status) == [.delivered])
     #expect(outcomes.map(\.origin) == [.string("from 7")])
-    try printer.forget(outcomes[0])
+    try printer.forget(outcomes[0].name, outcomes[0].status)
     #expect(try printer.outcomes().isEmpty)
   }
 

@@ -11,7 +11,7 @@ package struct CarriedMessage: Sendable {
   private let limits: PropertyListLimits
 
   /// - Parameter name: the file's name at its sender.
-  package init(
+  init(
     _ name: MessageName, _ bytes: [UInt8], _ limits: PropertyListLimits
   ) throws(WormholeError) {
     let decoder = BinaryDecoder(limits: limits)

@@ -47,7 +47,7 @@ package final class Carrier: Sendable {
     /// Called by 16 hexadecimal digits.
     case guest(Incarnation)
 
-    var name: String {
+    package var name: String {
       switch self {
       case .member(let name): name
       case .guest(let digits): digits.rawValue
@@ -156,6 +156,13 @@ package final class Carrier: Sendable {
   }
 
   // MARK: Messages for members of this machine
+
+  /// Reads the file of a message that another machine has sent.
+  package func message(
+    _ name: MessageName, _ bytes: [UInt8]
+  ) throws(WormholeError) -> CarriedMessage {
+    try CarriedMessage(name, bytes, container.options.limits)
+  }
 
   /// Returns the name under which a message of another machine is delivered here: it comes after
   /// all names returned earlier, and keeps everything else that the sender has chosen.

@@ -127,6 +127,26 @@ package final class Proxy: Sendable {
     return isOurs
   }
 
+  /// Dead-letters a claimed message that cannot be carried, and notifies its sender on request.
+  ///
+  /// The letter lies here, among the dead letters of the proxy: it can be retried and discarded.
+  package func giveUp(_ name: MessageName, _ reason: String) throws(WormholeError) {
+    do throws(WormholeError) {
+      try settlement.giveUp(ClaimedName(name, attempt: 1), attempts: 1, reason)
+    } catch {
+      if error.code != .superseded { throw error }
+    }
+  }
+
+  /// Makes durable what was claimed and settled until now.
+  package func makeDurable() throws(WormholeError) {
+    do throws(Errno) {
+      for part in [MemberDirectory.Part.claimed, .inbox, .receipts] { try home.makeDurable(part) }
+    } catch {
+      throw WormholeError(error, "sync", name, at: home)
+    }
+  }
+
   private func removeRest(of name: MessageName) {
     do throws(Errno) {
       _ = try home.remove(name.fileName, from: .files)
@@ -199,12 +219,14 @@ package final class Proxy: Sendable {
   }
 
   /// Removes an outcome, after the member's machine has stored it.
-  package func forget(_ outcome: CarriedOutcome) throws(WormholeError) {
+  package func forget(
+    _ name: MessageName, _ status: Outcome.Status
+  ) throws(WormholeError) {
     do throws(Errno) {
-      let receipt = ReceiptName(outcome.name, MessageEnd(outcome.status))
+      let receipt = ReceiptName(name, MessageEnd(status))
       _ = try home.remove(receipt.text, from: .receipts)
     } catch {
-      throw WormholeError(error, "settle outcome of message", outcome.name.id, at: home)
+      throw WormholeError(error, "settle outcome of message", name.id, at: home)
     }
   }
 

@@ -1,0 +1,99 @@
+internal import FoundationEssentials
+package import WormholeContainerStorage
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A directory below `bridge/`, with files that appear complete and durable.
+package struct BridgeFolder: Sendable {
+  package let directory: OpenDirectory
+  private let container: Container
+  private let path: String
+
+  package init(_ path: [String] = [], of container: Container) throws(WormholeError) {
+    self.container = container
+    self.path = ([Container.bridgeName] + path).joined(separator: "/")
+    do throws(Errno) {
+      directory = try container.bridge(path)
+    } catch {
+      throw WormholeError(error, "use", self.path)
+    }
+  }
+
+  /// Reads a file; nil if there is none.
+  ///
+  /// Each file appears by one rename and is synced before, so a damaged one is an error: the bridge
+  /// would otherwise begin a flow again, and lose what the file stated.
+  package func read(_ name: String) throws(WormholeError) -> PropertyListValue? {
+    let bytes: [UInt8]?
+    do throws(Errno) {
+      bytes = try container.read(name, in: directory)
+      guard bytes != nil else {
+        // The status of a file that is missing is an error.
+        _ = try directory.descriptor.status(of: name)
+        throw Errno.inputOutput
+      }
+    } catch {
+      if error == .noSuchFile { return nil }
+      throw damaged(name, error)
+    }
+    guard let bytes, let list = try? BinaryPropertyList.decode(bytes) else { throw damaged(name) }
+    return list
+  }
+
+  func damaged(_ name: String, _ error: Errno? = nil) -> WormholeError {
+    WormholeError(
+      .damaged, "read", "\(path)/\(name)", because: "the file of the bridge is damaged",
+      hint: "begin new flows with 'wormhole bridge rejoin'", errno: error)
+  }
+
+  /// Puts a file in place of any other one, synced; its name is durable, too.
+  package func replace(_ name: String, by list: PropertyListValue) throws(WormholeError) {
+    try write(name, list)
+    try makeDurable()
+  }
+
+  /// Puts a synced file in place; its name is durable after ``makeDurable()``.
+  package func write(_ name: String, _ list: PropertyListValue) throws(WormholeError) {
+    guard let bytes = try? BinaryEncoder().encode(list) else {
+      throw WormholeError(.invalidValue, "write", "\(path)/\(name)", because: "it is too large")
+    }
+    try write(name, bytes)
+  }
+
+  package func write(_ name: String, _ bytes: [UInt8]) throws(WormholeError) {
+    do throws(Errno) {
+      try container.replace(name, in: directory, by: bytes, sync: true)
+    } catch {
+      throw WormholeError(error, "write", "\(path)/\(name)")
+    }
+  }
+
+  package func makeDurable() throws(WormholeError) {
+    do throws(Errno) {
+      try container.makeDurable(directory)
+    } catch {
+      throw WormholeError(error, "sync", path)
+    }
+  }
+
+  package func remove(_ name: String) throws(WormholeError) {
+    do throws(Errno) {
+      try directory.descriptor.unlink(name)
+    } catch {
+      if error != .noSuchFile { throw WormholeError(error, "remove", "\(path)/\(name)") }
+    }
+  }
+
+  package func names() throws(WormholeError) -> [String] {
+    do throws(Errno) {
+      var names: [String] = []
+      try directory.descriptor.forEachName { (name) throws(Errno) in
+        names.append(String(cString: name))
+        return true
+      }
+      return names
+    } catch {
+      throw WormholeError(error, "list", path)
+    }
+  }
+}

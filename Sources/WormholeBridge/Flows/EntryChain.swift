@@ -1,0 +1,48 @@
+internal import WormholeContainerStorage
+
+/// The hash of all entries of a flow up to a number.
+///
+/// A number and the hash up to it reveal a duplicate, a loss, and an entry that a copy of the
+/// machine has sent under the same number.
+package struct EntryChain: Hashable, Sendable {
+  package let hash: UInt64
+
+  /// The hash before the first entry.
+  package static let start = EntryChain(hash: FowlerHash.hash([]))
+
+  init(hash: UInt64) { self.hash = hash }
+
+  /// Nil for a text in another form.
+  init?(_ text: String) {
+    guard text.utf8.count == 16, let hash = UInt64(text, radix: 16) else { return nil }
+    self.hash = hash
+  }
+
+  /// 16 hexadecimal digits.
+  var text: String { hash.digits }
+
+  func followed(by entry: FlowEntry) -> EntryChain {
+    EntryChain(hash: FowlerHash.hash(entry.identity.utf8, after: hash))
+  }
+}
+
+extension UInt64 {
+  /// 16 hexadecimal digits.
+  var digits: String {
+    let digits = String(self, radix: 16)
+    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+  }
+}
+
+extension Int {
+  /// A file's name for a number of a flow.
+  var fileName: String { UInt64(self).digits }
+
+  /// Nil for a text that is no such name.
+  init?(fileName: String) {
+    guard fileName.utf8.count == 16, fileName == fileName.lowercased(),
+      let number = UInt64(fileName, radix: 16), number <= UInt64(Int.max)
+    else { return nil }
+    self = Int(number)
+  }
+}

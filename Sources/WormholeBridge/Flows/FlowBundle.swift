@@ -1,0 +1,62 @@
+internal import FoundationEssentials
+internal import WormholePropertyLists
+
+/// Consecutive entries of a flow, as they travel: with the files of the messages.
+package struct FlowBundle: Equatable, Sendable {
+  package let flow: String
+  /// The start of the sending bridge, as the fencing token of the flow.
+  package let generation: Int
+  package let first: Int
+  package let before: EntryChain
+  /// The clock of the sending machine, in nanoseconds since 1970.
+  package let now: Int64
+  package let entries: [FlowEntry]
+  /// The file of each message; nil for a message that is gone, and for everything else.
+  package let bodies: [[UInt8]?]
+
+  package var last: Int { first + entries.count - 1 }
+
+  private enum Key {
+    static let (flow, generation, first, before) = ("flow", "generation", "first", "before")
+    static let (now, entries, body) = ("now", "entries", "body")
+  }
+
+  package func encoded() -> [UInt8]? {
+    let entries = zip(entries, bodies).map { entry, body in
+      var list = entry.propertyList(isRecord: false)
+      if let body { list[Key.body] = .data(Data(body)) }
+      return PropertyListValue.dictionary(list)
+    }
+    let list: PropertyListValue = [
+      Key.flow: .string(flow), Key.generation: .integer(Int64(generation)),
+      Key.first: .integer(Int64(first)), Key.before: .string(before.text),
+      Key.now: .integer(now), Key.entries: .array(entries),
+    ]
+    return try? BinaryEncoder().encode(list)
+  }
+
+  /// Nil for bytes in another form: other machines and the servers may deliver anything.
+  package init?(_ bytes: [UInt8]) {
+    guard let list = try? BinaryPropertyList.decode(bytes),
+      let flow = list[Key.flow]?.stringValue, flow.utf8.count == 16,
+      let generation = list[Key.generation]?.intValue, let first = list[Key.first]?.intValue,
+      first > 0, let before = list[Key.before]?.stringValue.flatMap({ EntryChain($0) }),
+      let now = list[Key.now]?.intValue, let entries = list[Key.entries]?.arrayValue
+    else { return nil }
+    let found = entries.compactMap { FlowEntry($0) }
+    guard !found.isEmpty, found.count == entries.count, first <= Int.max - found.count else {
+      return nil
+    }
+    self.init(
+      flow: flow, generation: generation, first: first, before: before, now: Int64(now),
+      entries: found, bodies: entries.map { $0[Key.body]?.dataValue.map { Array($0) } })
+  }
+
+  init(
+    flow: String, generation: Int, first: Int, before: EntryChain, now: Int64,
+    entries: [FlowEntry], bodies: [[UInt8]?]
+  ) {
+    (self.flow, self.generation, self.first) = (flow, generation, first)
+    (self.before, self.now, self.entries, self.bodies) = (before, now, entries, bodies)
+  }
+}

@@ -1,0 +1,117 @@
+package import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+
+/// One thing that a machine sends to another one, under a number of the flow.
+package struct FlowEntry: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
+    /// A file of messages.
+    case message
+    /// How a message has ended that the other machine had sent.
+    case outcome(Outcome.Status)
+    /// The sender of a message would like to cancel it.
+    case cancellation
+  }
+
+  /// What lies on this machine until the other one has stored an outcome.
+  package enum Source: Hashable, Sendable {
+    /// A receipt of the sender's proxy, under the name that the message has here.
+    case receipt(of: Carrier.Resident, MessageName)
+    /// The file of a refusal; see ``Refusals``.
+    case refusal(String)
+  }
+
+  package let kind: Kind
+  /// The receiver of the message.
+  package let receiver: String
+  /// The name of the message at its sender.
+  package let name: MessageName
+  /// Only for outcomes, and only on the machine that sends them.
+  package let source: Source?
+
+  package init(_ kind: Kind, to receiver: String, _ name: MessageName, source: Source? = nil) {
+    (self.kind, self.receiver, self.name, self.source) = (kind, receiver, name, source)
+  }
+
+  /// What the hash of the flow covers.
+  var identity: String { "\(letter),\(receiver),\(name.text)" }
+
+  private var letter: String {
+    switch kind {
+    case .message: "m"
+    case .outcome: "o"
+    case .cancellation: "x"
+    }
+  }
+
+  // MARK: Property lists
+
+  private enum Key {
+    static let (kind, receiver, name, end, reason) = ("k", "to", "N", "end", "reason")
+    static let (member, guest, receipt, refusal) = ("member", "guest", "receipt", "refusal")
+  }
+
+  /// - Parameter isRecord: whether to add what only this machine needs.
+  func propertyList(isRecord: Bool) -> [String: PropertyListValue] {
+    var list: [String: PropertyListValue] = [
+      Key.kind: .string(letter), Key.receiver: .string(receiver), Key.name: .string(name.text),
+    ]
+    if case .outcome(let status) = kind {
+      switch status {
+      case .delivered: list[Key.end] = "ok"
+      case .cancelled: list[Key.end] = "cancelled"
+      case .expired: list[Key.end] = "expired"
+      case .deadLettered(let reason):
+        list[Key.end] = "dead"
+        list[Key.reason] = .string(reason)
+      }
+    }
+    if isRecord {
+      switch source {
+      case .receipt(.member(let member), let name):
+        list[Key.member] = .string(member)
+        list[Key.receipt] = .string(name.text)
+      case .receipt(.guest(let digits), let name):
+        list[Key.guest] = .string(digits.rawValue)
+        list[Key.receipt] = .string(name.text)
+      case .refusal(let file): list[Key.refusal] = .string(file)
+      case nil: break
+      }
+    }
+    return list
+  }
+
+  /// Nil for a list in another form: another machine may have written anything.
+  init?(_ list: PropertyListValue) {
+    guard let receiver = list[Key.receiver]?.stringValue, !receiver.isEmpty,
+      (try? EscapedName.escape(receiver)) != nil,
+      let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) })
+    else { return nil }
+    let kind: Kind
+    switch list[Key.kind]?.stringValue {
+    case "m": kind = .message
+    case "x": kind = .cancellation
+    case "o":
+      switch list[Key.end]?.stringValue {
+      case "ok": kind = .outcome(.delivered)
+      case "cancelled": kind = .outcome(.cancelled)
+      case "expired": kind = .outcome(.expired)
+      case "dead":
+        kind = .outcome(.deadLettered(reason: list[Key.reason]?.stringValue ?? ""))
+      default: return nil
+      }
+    default: return nil
+    }
+    var source: Source?
+    if let file = list[Key.refusal]?.stringValue {
+      source = .refusal(file)
+    } else if let receipt = list[Key.receipt]?.stringValue.flatMap({ MessageName($0) }) {
+      if let member = list[Key.member]?.stringValue {
+        source = .receipt(of: .member(member), receipt)
+      } else if let guest = list[Key.guest]?.stringValue.flatMap({ Incarnation(rawValue: $0) }) {
+        source = .receipt(of: .guest(guest), receipt)
+      }
+    }
+    self.init(kind, to: receiver, name, source: source)
+  }
+}

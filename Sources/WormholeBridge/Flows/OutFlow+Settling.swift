@@ -1,0 +1,70 @@
+internal import Wormhole
+package import WormholeContainerStorage
+
+/// Why a bridge may not continue with this container.
+package struct FlowConflict: Error, Equatable {
+  package let reason: String
+}
+
+extension OutFlow {
+  /// The other machine has stored everything up to the position.
+  ///
+  /// - Throws: ``FlowConflict`` for a number or a hash that was never sent from here: another copy
+  ///   of this container has sent it, or this one was restored from a backup.
+  package func confirm(_ position: FlowPosition) throws {
+    guard position.flow == flow else { return }
+    guard position.number < next else {
+      throw FlowConflict(
+        reason: "machine \(machine) has received number \(position.number) from here, and this "
+          + "container has sent \(next - 1)")
+    }
+    // What is settled can no longer be compared.
+    guard position.number >= settled.next - 1 else { return }
+    guard position.chain == chain(upTo: position.number) else {
+      throw FlowConflict(
+        reason: "machine \(machine) has received another entry \(position.number) from here than "
+          + "this container has sent")
+    }
+    guard position.number > confirmed else { return }
+    for record in records where record.first <= position.number && record.last > confirmed {
+      for number in max(record.first, confirmed + 1)...min(record.last, position.number) {
+        try settle(record[number])
+      }
+    }
+    note(confirmed: position.number)
+  }
+
+  private func settle(_ entry: FlowEntry) throws(WormholeError) {
+    switch (entry.kind, entry.source) {
+    case (.message, _):
+      // Otherwise it stays in transit until its outcome arrives.
+      guard !entry.name.wantsReceipt else { return }
+      let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+      _ = try proxy.settle(entry.name, .delivered)
+      touched[proxy.resident] = proxy
+    case (.outcome(let status), .receipt(let resident, let name)):
+      let proxy = try residents.proxy(of: resident, on: machine)
+      try proxy.forget(name, status)
+      touched[proxy.resident] = proxy
+    case (.outcome, .refusal(let file)): try folder.remove(file)
+    case (.outcome, nil), (.cancellation, _): break
+    }
+  }
+
+  /// How many records are confirmed, and not removed.
+  package var unfinished: Int { records.prefix { $0.last <= confirmed }.count }
+
+  /// Removes the records of what is confirmed, after its effects are durable.
+  package func finish() throws(WormholeError) {
+    let done = records.prefix { $0.last <= confirmed }
+    guard let last = done.last else { return }
+    for proxy in touched.values { try proxy.makeDurable() }
+    touched = [:]
+    try write(FlowState(flow: flow, next: last.last + 1, chain: last.chain(upTo: last.last)))
+    for record in done {
+      forget(record)
+      try folder.remove(record.first.fileName)
+    }
+    records.removeFirst(done.count)
+  }
+}

@@ -1,0 +1,54 @@
+package import Wormhole
+internal import WormholeContainerStorage
+
+/// The proxies of a bridge: one for each member and guest of another machine.
+package final class Residents {
+  package let carrier: Carrier
+  package let container: SharedContainer
+  private let watch: CarrierWatch?
+  private var proxies: [Carrier.Resident: Proxy] = [:]
+
+  /// - Parameter watch: watches each proxy, too.
+  package init(
+    _ container: SharedContainer, _ carrier: Carrier, _ watch: CarrierWatch? = nil
+  ) throws(WormholeError) {
+    (self.container, self.carrier, self.watch) = (container, carrier, watch)
+    for proxy in try carrier.proxies() { try keep(proxy) }
+  }
+
+  private func keep(_ proxy: Proxy) throws(WormholeError) {
+    proxies[proxy.resident] = proxy
+    try watch?.add(proxy)
+  }
+
+  /// The proxy of a member or a guest, made if need be.
+  ///
+  /// One whose home is known to be a third machine is refused: the home decides who it is.
+  package func proxy(
+    of resident: Carrier.Resident, on machine: String
+  ) throws(WormholeError) -> Proxy {
+    if let known = proxies[resident] {
+      guard known.machine != machine else { return known }
+      throw WormholeError(
+        .conflict, "stand in for", resident.name,
+        because: "its home is machine \(known.machine ?? "that cannot be read")")
+    }
+    let proxy = try carrier.proxy(of: resident, on: machine)
+    try keep(proxy)
+    return proxy
+  }
+
+  package subscript(resident: Carrier.Resident) -> Proxy? { proxies[resident] }
+
+  package var all: some Collection<Proxy> { proxies.values }
+
+  package func all(on machine: String) -> [Proxy] {
+    proxies.values.filter { $0.machine == machine }
+  }
+
+  /// The proxy's directory was removed by somebody else, or its home has changed.
+  package func drop(_ resident: Carrier.Resident) {
+    guard let proxy = proxies.removeValue(forKey: resident) else { return }
+    watch?.remove(proxy)
+  }
+}

@@ -1,0 +1,94 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeBridge
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// Messages and outcomes between two machines, without servers.
+@Suite(.blocking) struct FlowTests {
+  private let machines: TwoMachines
+
+  init() throws { machines = try TwoMachines() }
+
+  @Test func messagesArriveInOrderAndOutcomesComeBack() throws {
+    let first = try machines.send(1) { $0.wantsOutcome = true }
+    try machines.send(2)
+    let urgent = try machines.send(3) {
+      $0.isUrgent = true
+      $0.wantsOutcome = true
+    }
+    try machines.settle()
+    #expect(try first.state == .inTransit)
+    #expect(try machines.receive(3) == [3, 1, 2])
+    try machines.settle()
+    #expect(first.waitForEnd(until: .now + patience) == .delivered)
+    #expect(urgent.waitForEnd(until: .now + patience) == .delivered)
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    #expect(try machines.names("there/members/al/receipts") == [])
+    for folder in [
+      "here/bridge/out/\(TwoMachines.thereName)", "there/bridge/out/\(TwoMachines.hereName)",
+    ] {
+      #expect(try machines.names(folder) == ["flow.plist"])
+    }
+  }
+
+  /// Whatever the wire does, each message arrives once and in order.
+  @Test(arguments: 0..<20)
+  func aWireThatLosesAndRepeats(_ seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    machines.wire = { _ in Int.random(in: 0...2, using: &random) }
+    for round in 0..<5 {
+      for number in 0..<40 {
+        try machines.send(round * 40 + number) { $0.wantsOutcome = number.isMultiple(of: 3) }
+      }
+      try machines.pump()
+      if seed.isMultiple(of: 3) { machines.kill() }
+    }
+    try machines.settle()
+    #expect(try machines.receive(200) == Array(0..<200))
+    try machines.settle()
+    #expect(try machines.names("here/members/bob/claimed") == [])
+  }
+
+  /// The bridge is killed before each of its calls, one after the other: whichever it was, the next
+  /// bridge loses nothing, repeats nothing and keeps the order.
+  @Test(arguments: [true, false])
+  func whicheverCallIsTheLast(_ isKilled: Bool) throws {
+    var call = 1
+    while try survives(call, isKilled) { call += 1 }
+    #expect(call > 60, "only \(call) calls")
+  }
+
+  /// Returns false if the bridges make fewer calls.
+  private func survives(_ call: Int, _ isKilled: Bool) throws -> Bool {
+    let machines = try TwoMachines()
+    let sent = try (1...3).map { number in
+      try machines.send(number) { $0.wantsOutcome = number != 2 }
+    }
+    let rule = FaultRule(nil, number: call, persistent: isKilled, .fail(.inputOutput))
+    var isReached = try pump(machines, rule)
+    try machines.settle()
+    #expect(try machines.receive(3) == [1, 2, 3], "call \(call)")
+    if !isReached { isReached = try pump(machines, rule) }
+    try machines.settle()
+    for one in [sent[0], sent[2]] {
+      let end = one.waitForEnd(until: .now + patience)
+      #expect(end == .delivered, "call \(call)")
+    }
+    #expect(try machines.names("here/members/bob/claimed") == [], "call \(call)")
+    #expect(try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+    return isReached
+  }
+
+  /// Returns whether there were so many calls. A bridge that meets an error begins anew.
+  private func pump(_ machines: TwoMachines, _ rule: FaultRule) throws -> Bool {
+    var failure: (any Error)?
+    let calls = FaultPoints.with([rule]) {
+      do { try machines.pump() } catch { failure = error }
+    }
+    if failure != nil || rule.persistent { machines.kill() }
+    return calls.count >= rule.number
+  }
+}

@@ -1,0 +1,123 @@
+import TestSupport
+import Wormhole
+import WormholeBridge
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// Two containers that stand for two machines, and the flows between them, without servers.
+final class TwoMachines {
+  /// One machine, as its bridge knows it.
+  final class Side {
+    let machine: String
+    let container: SharedContainer
+    let residents: Residents
+    let out: OutFlow
+    let incoming: InFlow
+
+    init(_ machine: String, _ other: String, _ path: String) throws {
+      self.machine = machine
+      container = try SharedContainer(directory: path)
+      residents = try Residents(container, Carrier(container))
+      out = try OutFlow(to: other, residents)
+      incoming = try InFlow(from: other, residents, out.refusals)
+    }
+  }
+
+  static let (hereName, thereName) = ("000000000000000a", "000000000000000b")
+
+  let folder: TemporaryDirectory
+  let (here, there): (SharedContainer, SharedContainer)
+  let (sender, receiver): (Member, Monitor<Member?>)
+  private var sides: (here: Side, there: Side)?
+  /// What the wire does with a bundle: how often it arrives.
+  var wire: (FlowBundle) -> Int = { _ in 1 }
+  var pumps = 0
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    here = try SharedContainer(directory: folder.path + "/here")
+    there = try SharedContainer(directory: folder.path + "/there")
+    sender = try here.join(as: "al")
+    receiver = Monitor(nil)
+    _ = try opened().here.residents.proxy(of: .member("bob"), on: Self.thereName)
+  }
+
+  /// The bridges of both machines; started again after ``kill()``.
+  func opened() throws -> (here: Side, there: Side) {
+    if let sides { return sides }
+    let opened = (
+      here: try Side(Self.hereName, Self.thereName, folder.path + "/here"),
+      there: try Side(Self.thereName, Self.hereName, folder.path + "/there")
+    )
+    sides = opened
+    return opened
+  }
+
+  func kill() { sides = nil }
+
+  /// Carries what waits in both directions, once.
+  func pump() throws {
+    pumps += 1
+    let sides = try opened()
+    try carry(from: sides.here, to: sides.there)
+    try carry(from: sides.there, to: sides.here)
+  }
+
+  private func carry(from: Side, to: Side) throws {
+    let proxies = from.residents.all(on: to.machine).sorted { $0.name < $1.name }
+    _ = try from.out.collect(from: proxies)
+    while let bundle = try from.out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10) {
+      let bytes = bundle.encoded() ?? []
+      from.out.note(published: bundle)
+      for _ in 0..<wire(bundle) {
+        guard let arrived = FlowBundle(bytes) else { continue }
+        try to.incoming.begin(arrived.flow)
+        _ = try to.incoming.receive([(arrived, 0)])
+      }
+    }
+    if let position = to.incoming.position { try from.out.confirm(position) }
+    if !from.out.isConfirmed { from.out.goBack(to: to.incoming.position?.number ?? 0) }
+    try from.out.finish()
+  }
+
+  /// Carries until nothing is left to carry, and the number of messages was received.
+  func settle() throws {
+    for _ in 0..<20 {
+      try pump()
+      let sides = try opened()
+      if sides.here.out.isConfirmed, sides.there.out.isConfirmed { return }
+    }
+    throw StillOnTheWay()
+  }
+
+  struct StillOnTheWay: Error {}
+
+  @discardableResult
+  func send(_ number: Int, _ adjust: (inout SendOptions) -> Void = { _ in }) throws -> Sent {
+    var options = SendOptions()
+    options.durability = .process
+    adjust(&options)
+    return try sender.peer("bob").send(number, options)
+  }
+
+  /// Receives so many messages on the other machine, and acknowledges them.
+  func receive(_ count: Int) throws -> [Int] {
+    let bob = try there.join(as: "bob")
+    defer { bob.leave() }
+    let heard = Heard<Int>()
+    let receiving = try bob.receive(Int.self) { value, _ in heard.add(value) }
+    try heard.wait("\(count) messages", within: .seconds(60)) { $0.count >= count }
+    receiving.stop()
+    return heard.all
+  }
+
+  func names(_ path: String) throws -> [String] {
+    var names: [String] = []
+    try Descriptor.open(path: folder.path + "/" + path, [.readOnly, .directory])
+      .forEachName { (name) throws(Errno) in
+        names.append(String(cString: name))
+        return true
+      }
+    return names.sorted()
+  }
+}
