@@ -125,14 +125,14 @@ let package = Package(
     .target(
       name: "WormholeBridge",
       dependencies: [
-        "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "Wormhole",
+        "WormholeRelay", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "Wormhole",
       ],
       swiftSettings: house),
     .executableTarget(
       name: "WormholeCommand",
       dependencies: [
-        "WormholeCommandLine", "WormholePairings", "WormholePropertyLists",
-        "WormholeContainerStorage", "WormholeSyscalls",
+        "WormholeBridge", "WormholeCommandLine", "WormholePairings", "WormholePropertyLists",
+        "WormholeContainerStorage", "WormholeRelay", "WormholeSyscalls",
         "Wormhole",
       ],
       resources: shims([

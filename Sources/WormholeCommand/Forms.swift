@@ -5,7 +5,7 @@ extension ObjectForm {
   static var all: [ObjectForm] {
     [
       .channel, .change, .setting, .received, .queued, .sent, .context, .answer, .member, .start,
-      .notice, .removed, .pairing, .finding, .error,
+      .notice, .removed, .pairing, .bridge, .finding, .error,
     ]
   }
 
@@ -19,6 +19,20 @@ extension ObjectForm {
       ("home", "machine whose value this is a copy of"),
       ("confirmedAt", "time when the machine last stated that the copy is its latest value"),
       ("damage", "cause of the damage"),
+    ])
+
+  static let bridge = ObjectForm(
+    "bridge", "what a container's bridge does, from bridge status",
+    [
+      ("machine", "identity of this machine in the group"), ("group", "its group"),
+      ("generation", "number of the bridge's start"),
+      ("process", "process of the bridge"), ("since", "time of the start"),
+      ("at", "time of this statement"), ("state", "'serving', 'connecting' or 'over'"),
+      ("servers", "address of the server"), ("version", "version of the server"),
+      ("clock", "seconds by which the servers' clock is ahead"),
+      ("members", "the machine of each member"), ("conflicts", "members that two machines have"),
+      ("machines", "the flows to and from each machine"),
+      ("trouble", "what holds up the bridge, or has ended it"),
     ])
 
   static let change = ObjectForm(

@@ -53,16 +53,22 @@ package struct BridgeFolder: Sendable {
   }
 
   /// Puts a synced file in place; its name is durable after ``makeDurable()``.
-  package func write(_ name: String, _ list: PropertyListValue) throws(WormholeError) {
+  ///
+  /// - Parameter sync: false for what need not survive a power cut.
+  package func write(
+    _ name: String, _ list: PropertyListValue, sync: Bool = true
+  ) throws(WormholeError) {
     guard let bytes = try? BinaryEncoder().encode(list) else {
       throw WormholeError(.invalidValue, "write", "\(path)/\(name)", because: "it is too large")
     }
-    try write(name, bytes)
+    try write(name, bytes, sync: sync)
   }
 
-  package func write(_ name: String, _ bytes: [UInt8]) throws(WormholeError) {
+  package func write(
+    _ name: String, _ bytes: [UInt8], sync: Bool = true
+  ) throws(WormholeError) {
     do throws(Errno) {
-      try container.replace(name, in: directory, by: bytes, sync: true)
+      try container.replace(name, in: directory, by: bytes, sync: sync)
     } catch {
       throw WormholeError(error, "write", "\(path)/\(name)")
     }

@@ -112,6 +112,9 @@ package final class OutFlow {
   /// Whether the other machine has stored everything that is bound to a number.
   package var isConfirmed: Bool { confirmed + 1 >= next }
 
+  /// Whether everything before the bundle is confirmed.
+  func isConfirmed(before bundle: FlowBundle) -> Bool { bundle.first == confirmed + 1 }
+
   // MARK: Binding
 
   /// Binds numbers to what waits at proxies, and claims the messages.

@@ -46,9 +46,16 @@ package final class Residents {
     proxies.values.filter { $0.machine == machine }
   }
 
-  /// The proxy's directory was removed by somebody else, or its home has changed.
-  package func drop(_ resident: Carrier.Resident) {
-    guard let proxy = proxies.removeValue(forKey: resident) else { return }
-    watch?.remove(proxy)
+  /// Opens the proxies of a machine again: another tool may have removed a directory.
+  package func reopen(_ machine: String) throws(WormholeError) {
+    for proxy in all(on: machine) {
+      proxies[proxy.resident] = nil
+      watch?.remove(proxy)
+      proxy.disappear()
+    }
+    for proxy in try carrier.proxies() where proxies[proxy.resident] == nil { try keep(proxy) }
   }
+
+  /// The machines that have proxies here.
+  package var machines: Set<String> { Set(proxies.values.compactMap(\.machine)) }
 }

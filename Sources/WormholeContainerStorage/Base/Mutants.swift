@@ -106,6 +106,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case keepSentStamp
   case cancelWaitingOnly
   case keepLateCopies
+  case neverGoBack
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -223,7 +223,10 @@ struct ContainerOpening {
         .notAContainer, "open container", path,
         because: "the directory contains no \(ContainerMarker.fileName)")
     }
-    let ours = Set(Container.Folder.allCases.map(\.rawValue) + [ContainerMarker.fileName])
+    // Another process may have created the container meanwhile, and more in it.
+    let ours = Set(
+      Container.Folder.allCases.map(\.rawValue)
+        + [ContainerMarker.fileName, Container.bridgeName])
     if let foreign = try root.names().first(where: {
       !ours.contains($0) && !$0.begins(with: ".") && $0 != "lost+found"
     }) {

@@ -1,0 +1,107 @@
+package import WormholeContainerStorage
+internal import WormholePropertyLists
+
+/// Which machine a container is, in `bridge/place.plist`, and the chain of its bridges' starts.
+///
+/// Each start has a number, the generation, and a random nonce. The servers have a record with the
+/// latest nonce. A container whose list does not contain the recorded nonce is a copy, or was
+/// restored from a backup: another one has continued under its identity.
+package struct Place: Equatable, Sendable {
+  /// 16 random hexadecimal digits, made at the first start of a bridge.
+  package let machine: String
+  /// The containers of a group on different machines share members.
+  package let group: String
+  package var generation: Int
+  /// The nonces of the latest starts, the newest one last.
+  package var nonces: [String]
+
+  static let fileName = "place.plist"
+  private static let mostNonces = 64
+
+  private enum Key {
+    static let (machine, group, generation) = ("machine", "group", "generation")
+    static let nonces = "nonces"
+  }
+
+  private init(machine: String, group: String) {
+    (self.machine, self.group, generation, nonces) = (machine, group, 0, [])
+  }
+
+  private init?(_ list: PropertyListValue) {
+    guard let machine = list[Key.machine]?.stringValue, Incarnation(rawValue: machine) != nil,
+      let group = list[Key.group]?.stringValue, let nonces = list[Key.nonces]?.arrayValue,
+      let generation = list[Key.generation]?.intValue, generation >= 0
+    else { return nil }
+    (self.machine, self.group, self.generation) = (machine, group, generation)
+    self.nonces = nonces.compactMap(\.stringValue)
+  }
+
+  private var propertyList: PropertyListValue {
+    [
+      Key.machine: .string(machine), Key.group: .string(group),
+      Key.generation: .integer(Int64(generation)),
+      Key.nonces: .array(nonces.map { .string($0) }),
+    ]
+  }
+
+  /// Reads the place; nil if no bridge has ever served the container.
+  package static func read(_ folder: BridgeFolder) throws(WormholeError) -> Place? {
+    guard let list = try folder.read(fileName) else { return nil }
+    guard let place = Place(list) else { throw folder.damaged(fileName) }
+    return place
+  }
+
+  /// Reads the place, or makes a new one.
+  package static func open(
+    _ folder: BridgeFolder, group: String, _ environment: Environment
+  ) throws(WormholeError) -> Place {
+    if let place = try read(folder) {
+      guard place.group == group else {
+        throw WormholeError(
+          .conflict, "serve group", group,
+          because: "the container belongs to group '\(place.group)'",
+          hint: "name that group, or serve this group from another container")
+      }
+      return place
+    }
+    let place = Place(machine: environment.randomName(), group: group)
+    try folder.replace(fileName, by: place.propertyList)
+    return place
+  }
+
+  /// Begins a generation that is later than the recorded one, with the nonce of this process.
+  ///
+  /// The recorded nonce stays in the list, however often a start is repeated.
+  mutating func begin(
+    after record: MachineRecord?, nonce: String, _ folder: BridgeFolder
+  ) throws(WormholeError) {
+    generation = max(generation, record?.generation ?? 0) + 1
+    nonces.removeAll { $0 == nonce }
+    nonces.append(nonce)
+    while nonces.count > Self.mostNonces {
+      nonces.remove(at: nonces[0] == record?.nonce ? 1 : 0)
+    }
+    try folder.replace(Self.fileName, by: propertyList)
+  }
+}
+
+/// What the servers have on a machine: the latest start of its bridge.
+struct MachineRecord: Equatable {
+  let generation: Int
+  let nonce: String
+
+  private enum Key { static let (generation, nonce) = ("generation", "nonce") }
+
+  init(generation: Int, nonce: String) { (self.generation, self.nonce) = (generation, nonce) }
+
+  init?(_ list: PropertyListValue) {
+    guard let generation = list[Key.generation]?.intValue, generation >= 0,
+      let nonce = list[Key.nonce]?.stringValue
+    else { return nil }
+    self.init(generation: generation, nonce: nonce)
+  }
+
+  var json: PropertyListValue {
+    [Key.generation: .integer(Int64(generation)), Key.nonce: .string(nonce)]
+  }
+}

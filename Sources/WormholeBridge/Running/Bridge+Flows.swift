@@ -1,0 +1,317 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeRelay
+internal import WormholeSyscalls
+
+/// Bundles, confirmations and questions between two bridges.
+extension Bridge {
+  /// How long a sender waits for a confirmation before it asks.
+  static let confirmationTime = Duration.seconds(3)
+  /// How long the removal of records may wait for more of them.
+  private static let finishTime = Duration.milliseconds(500)
+  private static let mostUnfinished = 16
+  private static let longestPause = Duration.seconds(30)
+  private static let mostHeld = 64
+
+  private enum Key {
+    static let (flow, behind, own) = ("flow", "behind", "own")
+    static let (flowHeader, lastHeader) = ("Wh-Flow", "Wh-Last")
+  }
+
+  // MARK: Pairs
+
+  /// The flows with a machine; nil while their files cannot be used.
+  @discardableResult
+  func pair(_ machine: String) -> Pair? {
+    if let pair = pairs[machine] { return pair }
+    if let failure = failed[machine], failure.until > .now { return nil }
+    do throws(WormholeError) {
+      let pair = try Pair(machine, residents)
+      pairs[machine] = pair
+      if let link, link.isServing { findLast(machine, pair, link) }
+      return pair
+    } catch {
+      fail(machine, error)
+      return nil
+    }
+  }
+
+  /// Reads the flows with a machine again later, as after a kill.
+  private func fail(_ machine: String, _ error: any Error) {
+    pairs[machine] = nil
+    let pause = min((failed[machine]?.pause ?? .milliseconds(500)) * 2, Self.longestPause)
+    failed[machine] = (.now + pause, pause, "\(error)")
+    log(.warning, "cannot carry to and from machine \(machine): \(error)")
+    if let conflict = error as? FlowConflict {
+      end = BridgeEnd(
+        .refused, conflict.reason,
+        hint: "use the copy that has sent it, or make this container a new machine with 'wormhole "
+          + "bridge rejoin'")
+    }
+    try? residents.reopen(machine)
+  }
+
+  // MARK: Serving
+
+  /// Begins to carry over a connection, after this start of the bridge was recorded.
+  func begin(_ link: Link) {
+    guard let subjects = link.subjects else { return }
+    link.isServing = true
+    trouble = nil
+    guard link.flows == nil else { return }
+    link.connection.subscribe(Subjects.words(to: place.machine)) { [weak self] message in
+      self?.take(word: message)
+    }
+    link.connection.subscribe(subjects.heartbeats) { [weak self] message in
+      self?.take(heartbeat: message, .now)
+    }
+    let stream = subjects.flowStream(to: place.machine)
+    let start = position?.stream == stream ? position?.sequence ?? 0 : 0
+    link.flows = StreamReader(
+      link.jetStream, stream: stream, filter: subjects.flows(to: place.machine),
+      from: .after(start)
+    ) { [weak self] messages in
+      guard let self else { return }
+      self.receive(messages)
+      if let last = messages.last { self.position = (stream, last.sequence) }
+    }
+    let known = (try? BridgeFolder(["out"], of: container.storage).names()) ?? []
+    for machine in residents.machines.union(known) where Incarnation(rawValue: machine) != nil {
+      if let pair = pairs[machine] {
+        findLast(machine, pair, link)
+      } else {
+        pair(machine)
+      }
+    }
+  }
+
+  /// Asks the servers for the last bundle that they have of a flow, so that it is not published
+  /// again.
+  private func findLast(_ machine: String, _ pair: Pair, _ link: Link) {
+    guard let subjects = link.subjects else { return }
+    pair.isPublishing = true
+    pair.lastProgress = .longAgo
+    pair.isDirty = true
+    link.jetStream.lastMessage(
+      of: subjects.flow(from: place.machine, to: machine), in: subjects.flowStream(to: machine)
+    ) { [weak self, weak pair] result in
+      guard let self, let pair, self.pairs[machine] === pair else { return }
+      pair.isPublishing = false
+      guard let message = try? result.get() else { return }
+      func header(_ name: String) -> String? { message.headers.first { $0.name == name }?.value }
+      guard header(Key.flowHeader) == pair.out.flow,
+        let last = header(Key.lastHeader).flatMap({ Int($0) })
+      else { return }
+      pair.out.note(published: last)
+    }
+  }
+
+  /// Moves the flow to a machine on, as far as that is possible without waiting.
+  func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
+    do {
+      if pair.isDirty {
+        pair.isDirty = try !pair.out.collect(from: residents.all(on: machine))
+      }
+      try publish(machine, pair, link, now)
+      ask(machine, pair, link, now)
+      if pair.out.unfinished >= Self.mostUnfinished
+        || pair.out.unfinished > 0 && now - pair.lastProgress >= Self.finishTime
+      {
+        try pair.out.finish()
+      }
+      pair.due = due(pair)
+      failed[machine] = nil
+    } catch {
+      fail(machine, error)
+    }
+  }
+
+  private func due(_ pair: Pair) -> Instant? {
+    var moments: [Instant] = []
+    if pair.out.published > pair.out.confirmed, !pair.isAsking {
+      moments.append(pair.lastProgress + Self.confirmationTime)
+    }
+    if pair.out.unfinished > 0 { moments.append(pair.lastProgress + Self.finishTime) }
+    if let retry = pair.retry { moments.append(retry) }
+    return moments.min()
+  }
+
+  private func publish(
+    _ machine: String, _ pair: Pair, _ link: Link, _ now: Instant
+  ) throws {
+    guard !pair.isPublishing, pair.retry ?? now <= now, let subjects = link.subjects else { return }
+    let largest = link.connection.server.maxPayload - 64 << 10
+    pair.retry = nil
+    guard
+      let bundle = try pair.out.bundle(
+        generation: place.generation, size: min(largest, 400 << 10), largest: largest)
+    else { return }
+    guard let bytes = bundle.encoded() else {
+      throw WormholeError(
+        .tooLarge, "carry messages to machine", machine, because: "a bundle cannot be encoded")
+    }
+    if pair.out.isConfirmed(before: bundle) { pair.lastProgress = now }
+    pair.isPublishing = true
+    link.jetStream.publish(
+      subjects.flow(from: place.machine, to: machine),
+      headers: [(Key.flowHeader, bundle.flow), (Key.lastHeader, String(bundle.last))], bytes,
+      within: .seconds(10)
+    ) { [weak self, weak pair] result in
+      guard let self, let pair, self.pairs[machine] === pair else { return }
+      pair.isPublishing = false
+      switch result {
+      case .success:
+        pair.out.note(published: bundle)
+        pair.pause = .milliseconds(100)
+      case .failure(let failure):
+        // The servers may have it all the same: the numbers show that to the receiver.
+        self.note(publish: failure)
+        pair.retry = .now + pair.pause
+        pair.pause = min(pair.pause * 2, Self.longestPause)
+      }
+    }
+  }
+
+  /// Asks a machine how far it is, if it has confirmed nothing for a time.
+  private func ask(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
+    guard !pair.out.isConfirmed, pair.out.published > pair.out.confirmed, !pair.isAsking,
+      now - pair.lastProgress >= Self.confirmationTime
+    else { return }
+    pair.isAsking = true
+    pair.lastProgress = now
+    guard let question = try? BinaryEncoder().encode([Key.flow: pair.out.flow]) else { return }
+    link.connection.request(
+      Subjects.word(.ask, to: machine, from: place.machine), question, within: .seconds(2)
+    ) { [weak self, weak pair] result in
+      guard let self, let pair, self.pairs[machine] === pair else { return }
+      pair.isAsking = false
+      guard let reply = try? result.get(), let list = try? BinaryPropertyList.decode(reply.payload),
+        let position = FlowPosition(list), position.flow == pair.out.flow
+      else { return }
+      self.confirm(machine, pair, position)
+      // Whatever the servers have of the rest has been read.
+      guard list[Key.behind]?.boolValue == false, pair.out.published > position.number,
+        !Mutants.has(.neverGoBack)
+      else { return }
+      self.log(
+        .notice,
+        "machine \(machine) lacks what follows number \(position.number): it is sent again")
+      pair.out.goBack(to: position.number)
+    }
+  }
+
+  private func confirm(_ machine: String, _ pair: Pair, _ position: FlowPosition) {
+    let before = pair.out.confirmed
+    do {
+      try pair.out.confirm(position)
+    } catch {
+      return fail(machine, error)
+    }
+    guard pair.out.confirmed > before else { return }
+    pair.lastProgress = .now
+    // The window has room again.
+    pair.isDirty = true
+  }
+
+  // MARK: Receiving
+
+  private func receive(_ messages: [StreamMessage]) {
+    var arrived: [String: [(FlowBundle, Int64)]] = [:]
+    for message in messages {
+      guard let machine = message.subject.split(separator: ".").last.map({ String($0) }),
+        Incarnation(rawValue: machine) != nil, let bundle = FlowBundle(message.payload)
+      else {
+        log(.warning, "a bundle on '\(message.subject)' cannot be read, and is not received")
+        continue
+      }
+      let delay = clockOffset.map { max(0, now &+ $0 &- Int64(clamping: message.timestamp)) }
+      arrived[machine, default: []].append((bundle, delay ?? 0))
+    }
+    for (machine, bundles) in arrived { receive(bundles, machine) }
+  }
+
+  private func receive(_ bundles: [(FlowBundle, Int64)], _ machine: String) {
+    guard let pair = pair(machine) else { return }
+    let known = bundles.filter { pair.incoming.knows($0.0.flow) }
+    if known.count < bundles.count {
+      pair.held += bundles.filter { !pair.incoming.knows($0.0.flow) }
+      pair.held.removeFirst(max(0, pair.held.count - Self.mostHeld))
+      askForOwner(machine, pair)
+    }
+    guard !known.isEmpty else { return }
+    do {
+      let findings = try pair.incoming.receive(known.map { (bundle: $0.0, delay: $0.1) })
+      for finding in findings where finding == .otherChain || finding == .earlierGeneration {
+        log(.warning, "entries of machine \(machine) do not continue its flow, and are dropped")
+      }
+      confirm(to: machine, pair)
+    } catch {
+      // Nothing was confirmed: the machine sends it again.
+      fail(machine, error)
+    }
+  }
+
+  private func confirm(to machine: String, _ pair: Pair) {
+    guard let link, let position = pair.incoming.position,
+      let bytes = try? BinaryEncoder().encode(PropertyListValue.dictionary(position.propertyList))
+    else { return }
+    // The machine asks if this is lost.
+    try? link.connection.publish(
+      Subjects.word(.confirm, to: machine, from: place.machine), bytes)
+  }
+
+  /// Asks a machine whether the flow that has come is its own: otherwise whoever may publish under
+  /// its name could replace what it sends.
+  private func askForOwner(_ machine: String, _ pair: Pair) {
+    guard let link, let flow = pair.held.last?.0.flow, !pair.isVerifying,
+      let question = try? BinaryEncoder().encode([Key.flow: flow])
+    else { return }
+    pair.isVerifying = true
+    link.connection.request(
+      Subjects.word(.own, to: machine, from: place.machine), question, within: .seconds(2)
+    ) { [weak self, weak pair] result in
+      guard let self, let pair, self.pairs[machine] === pair else { return }
+      pair.isVerifying = false
+      guard let reply = try? result.get(), let list = try? BinaryPropertyList.decode(reply.payload),
+        list[Key.own]?.boolValue == true
+      else { return }
+      do throws(WormholeError) {
+        try pair.incoming.begin(flow)
+      } catch {
+        return self.fail(machine, error)
+      }
+      let held = pair.held.filter { $0.0.flow == flow }
+      pair.held = []
+      self.receive(held, machine)
+    }
+  }
+
+  // MARK: Words
+
+  private func take(word message: RelayMessage) {
+    // A server publishes on behalf of every reader: such a message comes from no bridge.
+    guard message.reply?.begins(with: "$JS.") != true,
+      let (word, machine) = Subjects.word(message.subject), let pair = pairs[machine],
+      let list = try? BinaryPropertyList.decode(message.payload)
+    else { return }
+    switch word {
+    case .confirm:
+      if let position = FlowPosition(list) { confirm(machine, pair, position) }
+    case .ask:
+      guard let flow = list[Key.flow]?.stringValue else { return }
+      let position = pair.incoming.knows(flow) ? pair.incoming.position : nil
+      var reply = (position ?? FlowPosition(flow: flow, number: 0, chain: .start)).propertyList
+      reply[Key.behind] = .boolean(link?.flows?.isCaughtUp != true || !pair.held.isEmpty)
+      answer(message, .dictionary(reply))
+    case .own:
+      answer(message, [Key.own: .boolean(list[Key.flow]?.stringValue == pair.out.flow)])
+    }
+  }
+
+  private func answer(_ message: RelayMessage, _ reply: PropertyListValue) {
+    guard let link, let subject = message.reply, let bytes = try? BinaryEncoder().encode(reply)
+    else { return }
+    try? link.connection.publish(subject, bytes)
+  }
+}

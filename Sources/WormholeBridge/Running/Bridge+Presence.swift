@@ -1,0 +1,87 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeRelay
+internal import WormholeSyscalls
+
+/// Which members run, here and elsewhere.
+extension Bridge {
+  /// Looks at what has changed in the container.
+  func take(_ news: BridgeNews.Content, _ now: Instant) {
+    for resident in news.residents {
+      guard let machine = residents[resident]?.machine else { continue }
+      pair(machine)?.isDirty = true
+    }
+    guard !news.members.isEmpty else { return }
+    for name in news.members { look(at: name) }
+    link?.nextBeat = now
+  }
+
+  private func look(at name: String) {
+    do throws(WormholeError) {
+      let profile = try container.peer(name).profile
+      // A proxy's profile is this bridge's own.
+      locals[name] = profile.flatMap {
+        $0.machine == nil && $0.reachability != .neverJoined ? $0 : nil
+      }
+      if conflicts[name] != nil { settleHome(of: name) }
+    } catch {
+      log(.warning, "\(error)")
+    }
+  }
+
+  /// Tells the other machines which members run here, and shows which of theirs do.
+  func beat(_ link: Link, _ now: Instant) {
+    for (machine, beat) in beats where now - beat.arrived > Heartbeat.longestSilence {
+      beats[machine] = nil
+      show(machine)
+    }
+    guard link.nextBeat <= now, let subjects = link.subjects else { return }
+    link.nextBeat = now + Heartbeat.interval
+    for member in conflicts.keys { settleHome(of: member) }
+    let own = locals.values.filter { homes[$0.name]?.machine == place.machine }
+    guard let bytes = Heartbeat.bytes(generation: place.generation, own) else { return }
+    do throws(RelayFailure) {
+      try link.connection.publish(subjects.heartbeat(place.machine), bytes)
+    } catch {
+      note(trouble: error.reason)
+    }
+  }
+
+  func take(heartbeat message: RelayMessage, _ now: Instant) {
+    guard message.reply?.begins(with: "$JS.") != true,
+      let machine = message.subject.split(separator: ".").last.map({ String($0) }),
+      machine != place.machine, Incarnation(rawValue: machine) != nil,
+      let beat = Heartbeat(message.payload, now)
+    else { return }
+    if let known = beats[machine], known.generation > beat.generation { return }
+    let isNew = beats[machine] == nil
+    beats[machine] = beat
+    // What was published while the machine was away has not been confirmed.
+    if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
+    show(machine)
+  }
+
+  /// Shows the members of a machine as its last heartbeat states them.
+  private func show(_ machine: String) {
+    let running = beats[machine]?.running ?? [:]
+    for proxy in residents.all(on: machine) {
+      guard case .member(let name) = proxy.resident else { continue }
+      guard let member = running[name], homes[name]?.machine == machine else {
+        proxy.disappear()
+        continue
+      }
+      do throws(WormholeError) {
+        try proxy.appear(
+          as: member.incarnation, program: member.program, since: member.since, info: member.info)
+      } catch {
+        log(.warning, "\(error)")
+      }
+    }
+  }
+
+  /// Without a connection, nobody elsewhere can be reached.
+  func showNobody() {
+    beats = [:]
+    for proxy in residents.all { proxy.disappear() }
+  }
+}

@@ -1,0 +1,309 @@
+internal import FoundationEssentials
+package import Wormhole
+internal import WormholeContainerStorage
+package import WormholeRelay
+internal import WormholeSyscalls
+
+/// Carries members and messages between this container and those of other machines, over the
+/// servers at one address.
+///
+/// One thread does everything: it reads the connection, looks at what other threads have noticed in
+/// the container, moves the flows on, and waits. Nothing is kept in memory that decides about a
+/// message. If a step fails, the flow concerned is read from its files again, as after a kill.
+package final class Bridge {
+  package struct Settings: Sendable {
+    package var group: String
+    package var address: RelayAddress
+    package var token: String?
+    /// Whether the servers may do without a token: then every user of this machine can speak
+    /// through them.
+    package var allowsOpenServer = false
+    /// How long the first connection may take.
+    package var patience: Duration? = nil
+
+    package init(group: String, address: RelayAddress) {
+      (self.group, self.address) = (group, address)
+    }
+  }
+
+  /// A flow in each direction, with one other machine.
+  final class Pair {
+    let out: OutFlow
+    let incoming: InFlow
+    /// Whether something may wait for the machine.
+    var isDirty = true
+    var isPublishing = false
+    /// The next time to look although nothing has changed, and the pause after a failure.
+    var due: Instant?
+    var pause = Duration.milliseconds(100)
+    /// When the other machine last confirmed something, or was asked.
+    var lastProgress: Instant
+    /// Bundles of a flow that its machine has not acknowledged yet.
+    var held: [(FlowBundle, Int64)] = []
+    var isAsking = false
+    var isVerifying = false
+    /// When a bundle is published again that the servers have not acknowledged.
+    var retry: Instant?
+
+    init(_ machine: String, _ residents: Residents) throws(WormholeError) {
+      out = try OutFlow(to: machine, residents)
+      incoming = try InFlow(from: machine, residents, out.refusals)
+      lastProgress = .longAgo
+    }
+  }
+
+  let settings: Settings
+  let container: SharedContainer
+  let news: BridgeNews
+  let folder: BridgeFolder
+  let carrier: Carrier
+  let residents: Residents
+  let log: (LogLevel, String) -> Void
+  private let watch: CarrierWatch
+  private let lock: Descriptor
+  private let isReady: () -> Void
+
+  var place: Place
+  /// The nonce of this process.
+  let nonce: String
+  let began: Date
+  var pairs: [String: Pair] = [:]
+  /// The machines of pairs that have failed, and when they are read again.
+  var failed: [String: (until: Instant, pause: Duration, reason: String)] = [:]
+  /// The position in the stream of flows, and the stream.
+  var position: (stream: String, sequence: UInt64)?
+  var locals: [String: Profile] = [:]
+  var beats: [String: Heartbeat] = [:]
+  /// The homes of members, as the servers have them.
+  var homes: [String: Home] = [:]
+  /// Members that two machines have, and why.
+  var conflicts: [String: String] = [:]
+  var recorded: (record: MachineRecord, sequence: UInt64)?
+  var end: BridgeEnd?
+  var trouble: String?
+  var link: Link?
+  /// The servers' clock less this machine's, in nanoseconds.
+  var clockOffset: Int64?
+  private var wasReady = false
+  private var hasStarted = false
+  private var nextStatus = Instant(nanoseconds: 0)
+
+  /// One connection, and everything that ends with it.
+  final class Link {
+    let connection: RelayConnection
+    let jetStream: JetStream
+    var subjects: Subjects?
+    var isAskingForDeployment = false
+    var records: StreamReader?
+    var flows: StreamReader?
+    /// Whether this bridge's generation is the recorded one.
+    var isServing = false
+    var isClaiming = false
+    var retry: Instant?
+    var nextBeat = Instant(nanoseconds: 0)
+    /// Homes that are being claimed.
+    var claims: Set<String> = []
+
+    init(_ connection: RelayConnection) {
+      self.connection = connection
+      jetStream = JetStream(connection)
+    }
+
+    func stop() {
+      records?.stop()
+      flows?.stop()
+      connection.close()
+    }
+  }
+
+  /// Opens the bridge's files; waits for another bridge of the container to end.
+  ///
+  /// - Parameter isReady: called once, after the first connection serves.
+  package init(
+    _ container: SharedContainer, _ settings: Settings, _ news: BridgeNews,
+    waiting: () -> Void = {}, isReady: @escaping () -> Void = {}
+  ) throws(WormholeError) {
+    (self.container, self.settings, self.news, self.isReady) = (container, settings, news, isReady)
+    let storage = container.storage
+    log = { level, text in storage.log(level, text) }
+    folder = try BridgeFolder(of: storage)
+    lock = try Self.lock(folder, news, waiting)
+    place = try Place.open(folder, group: settings.group, storage.options.environment)
+    nonce = storage.options.environment.randomName()
+    began = Date()
+    carrier = try Carrier(container)
+    watch = CarrierWatch(carrier) { news.note($0) }
+    residents = try Residents(container, carrier, watch)
+    position = Self.readPosition(folder)
+    try container.watchMembers { profile in news.note(member: profile.name) }
+  }
+
+  static let lockName = "lock"
+
+  private static func lock(
+    _ folder: BridgeFolder, _ news: BridgeNews, _ waiting: () -> Void
+  ) throws(WormholeError) -> Descriptor {
+    do throws(Errno) {
+      let file = try folder.directory.descriptor.open(
+        Self.lockName, [.readWrite, .create], mode: 0o600)
+      var isFirst = true
+      while try !file.tryPresenceLock() {
+        if isFirst { waiting() }
+        isFirst = false
+        // No call waits for such a lock and for the end, too.
+        try news.wake.wait(until: .now + .milliseconds(100))
+        if news.take().isOver { throw Errno.interrupted }
+      }
+      return file
+    } catch {
+      throw WormholeError(error, "lock", "bridge")
+    }
+  }
+
+  // MARK: The loop
+
+  /// Carries until ``BridgeNews/stop()``.
+  ///
+  /// - Throws: ``BridgeEnd`` if the bridge must not continue.
+  package func run() throws {
+    defer { finish() }
+    let patienceEnd = settings.patience.map { Instant.now + $0 }
+    var pause = Duration.milliseconds(50)
+    while true {
+      let connection: RelayConnection
+      do throws(RelayFailure) {
+        connection = try connect()
+      } catch {
+        try note(failure: error, patienceEnd)
+        if try waits(pause) { return }
+        pause = min(pause * 2, .seconds(2))
+        continue
+      }
+      let link = Link(connection)
+      self.link = link
+      defer { link.stop() }
+      let isOver = try serve(link, patienceEnd)
+      self.link = nil
+      showNobody()
+      if isOver { return }
+      if wasReady { pause = .milliseconds(50) }
+      wasReady = false
+      if try waits(pause) { return }
+      pause = min(pause * 2, .seconds(2))
+    }
+  }
+
+  private func connect() throws(RelayFailure) -> RelayConnection {
+    var options = RelayConnection.Options(name: "wormhole")
+    options.token = settings.token
+    options.inbox = "_INBOX.\(place.machine)"
+    options.allowsOpenServer = settings.allowsOpenServer
+    let connection = try RelayConnection(settings.address, options)
+    connection.onPermissionError = { [weak self] failure in
+      self?.note(trouble: "the servers refuse a right: \(failure.reason)")
+    }
+    return connection
+  }
+
+  /// Serves a connection until it ends; returns whether the bridge ends, too.
+  private func serve(_ link: Link, _ patienceEnd: Instant?) throws -> Bool {
+    while true {
+      let now = Instant.now
+      link.connection.proceed(now)
+      switch link.connection.state {
+      case .closed(let failure):
+        try note(failure: failure, patienceEnd)
+        return false
+      case .connecting: break
+      case .ready: try proceed(link, now)
+      }
+      if let end { throw end }
+      if let patienceEnd, patienceEnd < now, !hasStarted {
+        throw BridgeEnd(.unavailable, trouble ?? "the servers do not answer")
+      }
+      let news = news.take()
+      if news.isOver { return true }
+      take(news, now)
+      if nextStatus <= now {
+        writeStatus()
+        nextStatus = now + .seconds(1)
+      }
+      try wait(until: deadline(link, now))
+    }
+  }
+
+  private func proceed(_ link: Link, _ now: Instant) throws {
+    link.records?.proceed(now)
+    link.flows?.proceed(now)
+    guard link.subjects != nil else { return askForDeployment(link, now) }
+    try claimPlace(link, now)
+    guard link.isServing, end == nil else { return }
+    if !hasStarted {
+      hasStarted = true
+      isReady()
+    }
+    wasReady = true
+    beat(link, now)
+    claimHomes(link, now)
+    for (machine, pair) in pairs { move(machine, pair, link, now) }
+  }
+
+  private func deadline(_ link: Link, _ now: Instant) -> Instant {
+    var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
+    deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
+    deadlines += pairs.values.map(\.due)
+    // A connection that has something to do at once says so with a time in the past.
+    return max(now, deadlines.compactMap { $0 }.min() ?? now + .seconds(1))
+  }
+
+  private func wait(until deadline: Instant) throws {
+    guard let link else { return try news.wake.wait(until: deadline) }
+    try link.connection.wait(until: deadline, news.wake)
+  }
+
+  /// Waits without a connection; returns whether the bridge ends.
+  private func waits(_ pause: Duration) throws -> Bool {
+    // Bridges of many machines do not all come back at the same moment.
+    let end = Instant.now + pause * Double.random(in: 0.5...1.5)
+    while Instant.now < end {
+      try news.wake.wait(until: end)
+      let news = news.take()
+      if news.isOver { return true }
+      take(news, .now)
+    }
+    writeStatus()
+    return false
+  }
+
+  /// Takes a failed connection for what it means: the servers may come back, or never take this
+  /// bridge.
+  private func note(failure: RelayFailure, _ patienceEnd: Instant?) throws(BridgeEnd) {
+    note(trouble: "no connection to '\(settings.address)': \(failure.reason)")
+    switch failure.kind {
+    case .refused: throw BridgeEnd(.noRights, failure.reason)
+    case .unsuitable, .address: throw BridgeEnd(.refused, failure.reason)
+    default: break
+    }
+    if let patienceEnd, !hasStarted, patienceEnd < .now {
+      throw BridgeEnd(.unavailable, failure.reason)
+    }
+  }
+
+  func note(trouble text: String) {
+    if trouble != text { log(.warning, text) }
+    trouble = text
+  }
+
+  /// Leaves the container as the next bridge expects it.
+  private func finish() {
+    showNobody()
+    watch.stop()
+    writePosition()
+    writeStatus(isOver: true)
+  }
+}
+
+extension Instant {
+  /// Before everything that a bridge has seen.
+  static let longAgo = Instant(nanoseconds: 0)
+}

@@ -1,0 +1,63 @@
+internal import FoundationEssentials
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// What a machine says of itself every second: its members that run.
+struct Heartbeat {
+  struct Running: Equatable {
+    let incarnation: Incarnation
+    let program: String
+    let since: Date
+    let info: [String: String]
+  }
+
+  let generation: Int
+  let running: [String: Running]
+  /// By this machine's clock, when the beat arrived.
+  let arrived: Instant
+
+  /// Members count as absent after so long without a beat.
+  static let longestSilence = Duration.seconds(4)
+  static let interval = Duration.seconds(1)
+
+  private enum Key {
+    static let (generation, here, incarnation) = ("generation", "here", "incarnation")
+    static let (program, since, info) = ("program", "since", "info")
+  }
+
+  static func bytes(generation: Int, _ members: some Collection<Profile>) -> [UInt8]? {
+    var here: [String: PropertyListValue] = [:]
+    for member in members where member.isRunning {
+      here[member.name] = [
+        Key.incarnation: .string(member.incarnation.rawValue), Key.program: .string(member.program),
+        Key.since: .date(member.joinedAt),
+        Key.info: .dictionary(member.info.mapValues { .string($0) }),
+      ]
+    }
+    let list: PropertyListValue = [
+      Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
+    ]
+    return try? BinaryEncoder().encode(list)
+  }
+
+  /// Nil for bytes in another form: whoever has the right may send anything.
+  init?(_ bytes: [UInt8], _ now: Instant) {
+    guard let list = try? BinaryPropertyList.decode(bytes),
+      let generation = list[Key.generation]?.intValue, let here = list[Key.here]?.dictionaryValue
+    else { return nil }
+    self.generation = generation
+    arrived = now
+    running = here.compactMapValues { member in
+      guard
+        let incarnation = member[Key.incarnation]?.stringValue
+          .flatMap({ Incarnation(rawValue: $0) }),
+        let program = member[Key.program]?.stringValue, let since = member[Key.since]?.dateValue
+      else { return nil }
+      let info = member[Key.info]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:]
+      guard MemberProfile.fits(info), program.utf8.count <= 1024 else { return nil }
+      return Running(incarnation: incarnation, program: program, since: since, info: info)
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import FoundationEssentials
+import Wormhole
+import WormholeBridge
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeRelay
+import WormholeSyscalls
+
+extension Verb {
+  static let bridge = Verb(
+    "bridge", "carry members and messages between machines",
+    [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
+    [.nats, .tokenFile, .openServer, .sharedAs, .replicas, .flows, .states, .timeout],
+    [
+      "Without ACTION, carries messages between this container and the containers of the same group "
+        + "on other machines, over NATS servers, until it is ended. Programs do not change: they "
+        + "send to a member of another machine as to any other. One bridge serves a container; a "
+        + "second one waits until the first one ends.",
+      "The group's name is the one in --group, or, for a container with a directory, the one in "
+        + "--shared-as. The bridge connects to a server on this machine only: a leaf, which "
+        + "carries encryption and credentials to the servers. The article 'Between machines' "
+        + "shows how to set them up.",
+      "'setup' creates the streams on the servers, once for all machines and groups. 'status' "
+        + "prints what the container's bridge is doing.",
+      "Exits with 69 if no server is there within the time in --timeout, with 75 if another bridge "
+        + "has continued as this machine, with 77 if the servers refuse the token, and with 78 if "
+        + "the container is a copy or the servers cannot be used.",
+    ],
+    [
+      Example("wormhole bridge setup --token-file token", "create the streams, once"),
+      Example("wormhole bridge --group cinema --token-file token", "carry until it is ended"),
+      Example("wormhole bridge status --group cinema", "print the flows and their ages"),
+    ]
+  ) { invocation in
+    guard let word = invocation.operands.first else { return try invocation.runBridge() }
+    guard let action = BridgeAction(rawValue: word) else {
+      let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
+      throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
+    }
+    switch action {
+    case .run: return try invocation.runBridge()
+    case .setup: return try invocation.setUpServers()
+    case .status: return try invocation.bridgeStatus()
+    }
+  }
+}
+
+enum BridgeAction: String, CaseIterable { case run, setup, status }
+
+extension Option {
+  fileprivate static let nats = Option(
+    "nats", .any("URL"), "server on this machine; nats://127.0.0.1:4222 by default")
+  fileprivate static let tokenFile = Option(
+    "token-file", .file("FILE"), "file with the server's token, readable by its owner alone")
+  fileprivate static let openServer = Option(
+    "open-server", nil, "accept a server without a token, through which every local user can speak")
+  fileprivate static let sharedAs = Option(
+    "shared-as", .any("G"), "name of the group on all machines; by default the one in --group")
+  fileprivate static let replicas = Option(
+    "replicas", .any("N"), "number of servers that have each message; 3 by default")
+  fileprivate static let flows = Option(
+    "flows", .any("N"), "number of streams for messages; 1 by default, enough for 800 machines")
+  fileprivate static let states = Option(
+    "states", .any("N"), "number of streams for the homes of members; 1 by default")
+}
+
+extension BridgeEnd: FailureTold {
+  var failure: Failure {
+    let status: ExitCode =
+      switch kind {
+      case .unavailable: .unavailable
+      case .fenced: .tryAgain
+      case .noRights: .refused
+      case .refused: .configuration
+      }
+    return Failure(status, "bridge", "cannot carry between machines: \(self)")
+  }
+}
+
+extension Invocation {
+  private func settings() throws -> Bridge.Settings {
+    let address: RelayAddress
+    do throws(RelayFailure) {
+      address = try RelayAddress(value(.nats) ?? "nats://127.0.0.1:4222")
+    } catch {
+      throw Failure.usage(error.reason)
+    }
+    var settings = Bridge.Settings(group: value(.sharedAs) ?? value(.group) ?? "", address: address)
+    settings.token = try value(.tokenFile).map { path throws(WormholeError) in
+      try TokenFile.read(path)
+    }
+    settings.allowsOpenServer = has(.openServer)
+    settings.patience = try seconds(.timeout)
+    return settings
+  }
+
+  fileprivate func runBridge() throws -> Int32 {
+    let settings = try settings()
+    guard !settings.group.isEmpty else {
+      throw Failure.usage(
+        "cannot carry between machines: the group is not named; use --group ID, or, with "
+          + "--container, --shared-as G")
+    }
+    let news = try BridgeNews()
+    try Interruption.prepare()
+    Interruption.endInOrder { news.stop() }
+    let container = try open(create: true)
+    let output = output
+    let bridge = try Bridge(container, settings, news) {
+      output.tell("another bridge serves the container; waiting until it ends")
+    } isReady: {
+      output.tell("carrying between machines as group '\(settings.group)'")
+    }
+    try bridge.run()
+    return 0
+  }
+
+  fileprivate func setUpServers() throws -> Int32 {
+    let deployment = Deployment(
+      flows: try number(.flows, least: 1) ?? 1, states: try number(.states, least: 1) ?? 1)
+    let lines = try ServerSetup.run(
+      settings(), deployment, replicas: number(.replicas, least: 1) ?? 3)
+    for line in lines { output.tell(line) }
+    return 0
+  }
+
+  fileprivate func bridgeStatus() throws -> Int32 {
+    let container = try open(create: false)
+    guard let status = try BridgeStatus.read(container) else {
+      throw WormholeError(
+        .notFound, "show", "bridge", because: "no bridge has ever served this container")
+    }
+    if output.isJSON {
+      try output.write(.bridge, status.object)
+    } else {
+      for line in status.lines { try output.write(line: line) }
+    }
+    return 0
+  }
+}
