@@ -35,7 +35,7 @@ extension Bridge {
 
   func askForDeployment(_ link: Link, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
-    link.isAskingForDeployment = true
+    (link.isAskingForDeployment, link.retry) = (true, nil)
     let stream = Subjects.recordStream(0)
     link.jetStream.lastMessage(of: Deployment.subject, in: stream) {
       [weak self, weak link] result in
@@ -102,6 +102,7 @@ extension Bridge {
     guard let reader = link.records, reader.isCaughtUp, !link.isClaiming else { return }
     if let found = recorded?.record {
       if found.nonce == nonce {
+        link.retry = nil
         if !link.isServing { begin(link) }
         return
       }
@@ -125,8 +126,7 @@ extension Bridge {
       }
     }
     guard link.retry ?? now <= now, let subjects = link.subjects else { return }
-    link.isClaiming = true
-    link.isServing = false
+    (link.isClaiming, link.isServing, link.retry) = (true, false, nil)
     try place.begin(after: recorded?.record, nonce: nonce, folder)
     let record = MachineRecord(generation: place.generation, nonce: nonce)
     link.jetStream.publish(
