@@ -125,7 +125,8 @@ let package = Package(
     .target(
       name: "WormholeBridge",
       dependencies: [
-        "WormholeRelay", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "Wormhole",
+        "WormholeRelay", "WormholePropertyLists", "WormholeContainerStorage",
+        "WormholeSyscalls", "Wormhole",
       ],
       swiftSettings: house),
     .executableTarget(

@@ -54,6 +54,10 @@ import WormholeSyscalls
     (.answer, "request --to c hello --json"),
     (.notice, "post done --json"),
     (.pairing, "watchconnectivity state --json"),
+    (
+      .bridge,
+      "bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0; wormhole bridge status --json"
+    ),
     (.finding, "doctor --json"),
     (.removed, "remove member gone --json"),
   ]
@@ -117,6 +121,7 @@ import WormholeSyscalls
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
       "delivery", "headers", "status", "reason", "program", "member", "channel", "version", "name",
+      "machine", "process",
     ]
     let several = meanings.filter { $0.value.count > 1 }.keys
     #expect(Set(several).subtracting(known).isEmpty, "\(several)")

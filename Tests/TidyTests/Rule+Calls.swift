@@ -75,7 +75,7 @@ extension Rule {
   private static let library: Set<String> = [
     "Wormhole", "WormholePairings", "WormholeDropIns", "AppGroups", "MMWormhole",
     "WatchConnectivity",
-    "Communicator", "WormholeCommandLine", "WormholeCommand",
+    "Communicator", "WormholeCommandLine", "WormholeCommand", "WormholeBridge", "WormholeRelay",
   ]
 
   /// Time that passes proves nothing: a test checks for the expected state until its deadline.

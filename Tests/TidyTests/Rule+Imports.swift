@@ -69,7 +69,10 @@ extension Rule {
       "WormholeCinemaTime": office,
       "WormholeCinemaTimeCommand": office.union(["WormholeCinemaTime", "WormholeCommandLine"]),
       "WormholeCommandLine": wormhole,
-      "WormholeCommand": above.union(["WormholeCommandLine", "WormholePairings"]),
+      "WormholeBridge": above.union(["WormholeRelay"]),
+      "WormholeCommand": above.union([
+        "WormholeBridge", "WormholeCommandLine", "WormholePairings", "WormholeRelay",
+      ]),
       "WormholeStress": above.union(["WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",

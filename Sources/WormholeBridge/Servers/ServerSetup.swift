@@ -14,15 +14,14 @@ package final class ServerSetup {
   /// What was done, for people.
   private var report: [String] = []
 
-  private init(_ settings: Bridge.Settings) throws {
-    self.settings = settings
+  private init(_ settings: Bridge.Settings, until deadline: Instant) throws {
+    (self.settings, self.deadline) = (settings, deadline)
     var options = RelayConnection.Options(name: "wormhole-setup")
     options.token = settings.token
     options.allowsOpenServer = settings.allowsOpenServer
     connection = try RelayConnection(settings.address, options)
     jetStream = JetStream(connection)
     wake = try WakeDescriptor()
-    deadline = .now + (settings.patience ?? .seconds(30))
   }
 
   /// Creates what is missing; returns a line for each stream.
@@ -31,10 +30,18 @@ package final class ServerSetup {
   package static func run(
     _ settings: Bridge.Settings, _ deployment: Deployment, replicas: Int
   ) throws -> [String] {
-    do {
-      return try ServerSetup(settings).run(deployment, replicas)
-    } catch let failure as RelayFailure {
-      throw BridgeEnd(failure)
+    let patienceEnd = settings.patience.map { Instant.now + $0 }
+    while true {
+      do {
+        let setup = try ServerSetup(settings, until: patienceEnd ?? .now + .seconds(30))
+        return try setup.run(deployment, replicas)
+      } catch let failure as RelayFailure {
+        // A server that has just been started takes a moment.
+        guard let patienceEnd, .now < patienceEnd,
+          [.unreachable, .closed, .noResponders].contains(failure.kind)
+        else { throw BridgeEnd(failure) }
+        try WakeDescriptor().wait(until: .now + .milliseconds(100))
+      }
     }
   }
 

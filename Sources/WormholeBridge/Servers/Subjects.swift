@@ -2,8 +2,8 @@ internal import WormholeContainerStorage
 
 /// The names of streams and subjects on the servers.
 ///
-/// Names of members and groups have the container's escaped form, with `=` in place of `%` and `=2E`
-/// for a dot, which separates the parts of a subject.
+/// Names of members and groups have the container's escaped form, with `=` in place of `%` and
+/// `=2E` for a dot, which separates the parts of a subject.
 package struct Subjects: Equatable, Sendable {
   let group: String
   let deployment: Deployment

@@ -13,10 +13,10 @@ extension Verb {
     [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
     [.nats, .tokenFile, .openServer, .sharedAs, .replicas, .flows, .states, .timeout],
     [
-      "Without ACTION, carries messages between this container and the containers of the same group "
-        + "on other machines, over NATS servers, until it is ended. Programs do not change: they "
-        + "send to a member of another machine as to any other. One bridge serves a container; a "
-        + "second one waits until the first one ends.",
+      "Without ACTION, carries messages between this container and the containers of the same "
+        + "group on other machines, over NATS servers, until it is ended. Programs do not change: "
+        + "they send to a member of another machine as to any other. One bridge serves a "
+        + "container; a second one waits until the first one ends.",
       "The group's name is the one in --group, or, for a container with a directory, the one in "
         + "--shared-as. The bridge connects to a server on this machine only: a leaf, which "
         + "carries encryption and credentials to the servers. The article 'Between machines' "

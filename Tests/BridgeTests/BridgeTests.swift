@@ -1,0 +1,189 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// The command `wormhole bridge` on two machines, over a real server.
+@Suite(.blocking, .notSanitized("about processes")) struct BridgeTests {
+  private let machines: BridgedMachines?
+
+  init() throws { machines = try BridgedMachines.start() }
+
+  private func options(_ adjust: (inout SendOptions) -> Void = { _ in }) -> SendOptions {
+    var options = SendOptions()
+    options.durability = .process
+    options.wantsOutcome = true
+    adjust(&options)
+    return options
+  }
+
+  @Test func membersAreSeenAndMessagesTravelBothWays() throws {
+    guard let machines else { return }
+    let (here, there) = (machines.here, machines.there)
+    let (al, bob) = (try here.container.join(as: "al"), try there.container.join(as: "bob"))
+    try here.waitUntilRunning("bob")
+    #expect(try wait { try here.container.peer("bob").profile != nil })
+    let profile = try #require(try here.container.peer("bob").profile)
+    let own = try there.container.peer("bob").profile
+    #expect(profile.machine != nil && profile.incarnation == own?.incarnation)
+    let heard = Heard<String>()
+    let answers = Heard<String>()
+    let receiving = try bob.receive(String.self) { value, message in
+      heard.add(value)
+      try bob.peer(message.from ?? "").send("heard " + value)
+    }
+    let listening = try al.receive(String.self) { value, _ in answers.add(value) }
+    let sent = try ["one", "two", "three"].map { try al.peer("bob").send($0, options()) }
+    try answers.wait("three answers", within: .seconds(60)) { $0.count == 3 }
+    #expect(heard.all == ["one", "two", "three"])
+    #expect(answers.all == ["heard one", "heard two", "heard three"])
+    for one in sent { #expect(one.waitForEnd(until: .now + .seconds(60)) == .delivered) }
+    receiving.stop()
+    listening.stop()
+    bob.leave()
+    try here.waitUntilRunning("bob", false)
+    let error = #expect(throws: WormholeError.self) { _ = try here.container.join(as: "bob") }
+    #expect(error?.code == .nameTaken)
+  }
+
+  /// A command waits as a guest, which the other machine has never heard of.
+  @Test func aCommandWaitsForAnOutcomeOfAnotherMachine() throws {
+    guard let machines else { return }
+    let bob = try machines.there.container.join(as: "bob")
+    let receiving = try bob.receive(String.self) { value, message in
+      if value == "bad" { throw Failed() }
+    }
+    try machines.here.waitUntilRunning("bob")
+    for (word, status) in [("good", 0), ("bad", 1)] as [(String, Int32)] {
+      let outcome = try Running(
+        Programs.built("wormhole"),
+        [
+          "--container", machines.here.path, "send", word, "--to", "bob", "--wait", "--timeout",
+          "60",
+        ]
+      ).outcome(within: .seconds(90))
+      #expect(outcome.status == .exited(status), "\(outcome.errors)")
+    }
+    receiving.stop()
+  }
+
+  private struct Failed: Error {}
+
+  @Test func aBridgeThatIsKilledContinues() throws {
+    guard let machines else { return }
+    let (al, bob) = (
+      try machines.here.container.join(as: "al"), try machines.there.container.join(as: "bob")
+    )
+    try machines.here.waitUntilRunning("bob")
+    let heard = Heard<Int>()
+    let receiving = try bob.receive(Int.self) { value, _ in heard.add(value) }
+    var last: Sent?
+    for round in 0..<6 {
+      for number in 0..<20 { last = try al.peer("bob").send(round * 20 + number, options()) }
+      let machine = round.isMultiple(of: 2) ? machines.here : machines.there
+      try machine.kill()
+      // A bridge that waits for the lock would be as good.
+      try machine.start()
+    }
+    let end = last?.waitForEnd(until: .now + .seconds(60))
+    #expect(end == .delivered, "\(try machines.report())")
+    #expect(heard.all == Array(0..<120))
+    #expect(try machines.here.status().contains("start 4"))
+    receiving.stop()
+  }
+
+  /// The servers acknowledge and lose: the senders have everything that was not confirmed.
+  @Test func whatTheServersLoseIsSentAgain() throws {
+    guard let machines else { return }
+    let al = try machines.here.container.join(as: "al")
+    let bob = try machines.there.container.join(as: "bob")
+    try machines.here.waitUntilRunning("bob")
+    try machines.there.kill()
+    let sent = try (0..<5).map { try al.peer("bob").send($0, options()) }
+    try machines.here.waitUntilRunning("bob", false)
+    let isPublished = try wait { try machines.here.status().contains("0 of 5 confirmed") }
+    #expect(isPublished)
+    try machines.server.server.kill()
+    try machines.server.data.remove()
+    try machines.server.server.start()
+    try BridgedMachine.setUp(machines.server)
+    try machines.there.start()
+    let heard = Heard<Int>()
+    let receiving = try bob.receive(Int.self) { value, _ in heard.add(value) }
+    for one in sent { #expect(one.waitForEnd(until: .now + .seconds(120)) == .delivered) }
+    #expect(heard.all == [0, 1, 2, 3, 4])
+    receiving.stop()
+  }
+
+  private func wait(_ isDone: () throws -> Bool) throws -> Bool {
+    let end = Instant.now + .seconds(60)
+    while Instant.now < end {
+      if try isDone() { return true }
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(50)) { _ in nil }
+    }
+    return false
+  }
+
+  @Test func aSecondBridgeWaitsForTheFirst() throws {
+    guard let machines else { return }
+    let second = try machines.here.startBridge()
+    #expect(try wait { try second.errors.contains("another bridge serves the container") })
+    #expect(try !second.errors.contains("carrying"))
+    try machines.here.kill()
+    #expect(try wait { try second.errors.contains("carrying between machines") })
+    try second.child.send(.terminate)
+    #expect(try second.outcome(within: .seconds(60)).status == .exited(0))
+  }
+
+  @Test func aCopyOfTheContainerIsToldApart() throws {
+    guard let machines else { return }
+    let copy = machines.folder.path + "/copy"
+    #expect(try run("cp", ["-a", machines.here.path, copy]).status == .exited(0))
+    let other = try BridgedMachine(copy, machines.server)
+    try other.start()
+    let first = try #require(machines.here.bridge)
+    let end = try first.outcome(within: .seconds(60))
+    #expect(end.status == .exited(75), "\(end.errors)")
+    #expect(end.errors.contains("another bridge has continued as machine"))
+    let again = try machines.here.startBridge().outcome(within: .seconds(60))
+    #expect(again.status == .exited(78) && again.errors.contains("copy"), "\(again.errors)")
+  }
+
+  @Test func twoMachinesThatJoinOneNameAreAConflict() throws {
+    guard let machines else { return }
+    let own = try machines.there.container.join(as: "bob")
+    try machines.here.waitUntilRunning("bob")
+    // On a machine that is cut off, the name is unknown.
+    let third = try BridgedMachine(machines.folder.path + "/third", machines.server)
+    let other = try third.container.join(as: "bob")
+    try third.start()
+    #expect(try wait { try third.status().contains("conflict: 'bob'") })
+    // Both continue.
+    for container in [third.container, machines.there.container] {
+      let reachability = try container.peer("bob").reachability
+      #expect(reachability == .running)
+    }
+    withExtendedLifetime(own) {}
+    #expect(try machines.here.container.peer("bob").reachability == .running)
+    other.leave()
+    try third.waitUntilRunning("bob")
+    #expect(try wait { try !third.status().contains("conflict") })
+  }
+
+  @Test func aBridgeWithoutWorkSleeps() throws {
+    guard let machines else { return }
+    let bridge = try #require(machines.here.bridge)
+    func used() throws -> Int {
+      let file = try Descriptor.open(path: "/proc/\(bridge.child.process)/stat", [.readOnly])
+      let text = String(decoding: try file.contents(), as: UTF8.self)
+      let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+      return (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0)
+    }
+    let before = try used()
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(3)) { _ in nil }
+    // Hundredths of a second, of three hundred.
+    #expect(try used() - before < 60)
+  }
+}
