@@ -46,6 +46,15 @@ import WormholeSyscalls
     }
   }
 
+  /// The number of waiting messages never becomes 0, and a heartbeat proves that none waits.
+  @Test func aReaderIsCaughtUpThoughMessagesExpireUndelivered() throws {
+    let round = try LyingRound(seed: 1, messages: 10, lies: .none)
+    round.server.expiringMessages = 3
+    try round.run("ten are read", within: .seconds(5)) { round.isComplete }
+    #expect(round.reader?.restarts == 0)
+    try round.finish()
+  }
+
   @Test func aRepeatedDeliveryIsGivenOnce() throws {
     let round = try Self.round()
     Self.add(5, to: round)

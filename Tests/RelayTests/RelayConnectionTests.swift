@@ -108,6 +108,7 @@ import WormholeSyscalls
       reader?.proceed(pair.now)
     }
     #expect(batches == [[1, 2, 3]])
+    #expect(pair.server.subscriptionCount == 1, "the one for replies")
     #expect(reader?.deadline == nil)
     reader = nil
     pair.connection.close()
@@ -146,6 +147,22 @@ import WormholeSyscalls
     stream.streamInfo("S") { sequence = try? $0.get().lastSequence }
     try pair.run("the state is known") { sequence == 0 }
     pair.connection.close()
+  }
+
+  @Test func aReasonThatArrivesWithTheEndIsReported() throws {
+    let pair = try Self.ready()
+    let (server, connection) = (pair.server, pair.connection)
+    // Everything has been read when the handler runs; the end is noticed by the write.
+    let id = connection.subscribe("a") { _ in
+      server.sendRaw("-ERR 'User Authentication Revoked'\r\n")
+      _ = server.step(pair.now)
+      server.dropConnections(reset: true)
+      try? connection.publish("x", [])
+    }
+    server.sendRaw("MSG a \(id) 0\r\n\r\n")
+    try pair.run("it is closed") { connection.state != .ready }
+    guard case .closed(let failure) = connection.state else { return }
+    #expect(failure.kind == .refused)
   }
 
   @Test func theReasonOfTheServerIsReported() throws {

@@ -75,8 +75,9 @@ extension LyingServer {
   }
 
   private func pending(of consumer: LyingConsumer) -> Int {
-    guard consumer.next <= log.count else { return consumer.backlog.count }
-    return consumer.backlog.count
+    let waiting = consumer.backlog.count + expiringMessages
+    guard consumer.next <= log.count else { return waiting }
+    return waiting
       + (consumer.next...log.count).count { Self.matches(log[$0 - 1].subject, consumer.filter) }
   }
 

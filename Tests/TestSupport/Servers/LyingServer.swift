@@ -62,6 +62,10 @@ package final class LyingServer {
   package internal(set) var counts = (consumers: 0, pulls: 0, connections: 0)
   /// The bytes that the latest connection was sent.
   package var sentBytes: Int { clients.last?.sent ?? 0 }
+  /// Added to the number of messages that wait for a consumer, as if they expired undelivered.
+  package var expiringMessages = 0
+  /// The number of subscriptions of all connections.
+  package var subscriptionCount: Int { clients.reduce(0) { $0 + $1.subscriptions.count } }
   /// The subject whose requests time out: a responder exists, and never replies.
   package var silentSubject = "silent"
 
