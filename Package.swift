@@ -283,6 +283,7 @@ let package = Package(
         "WatchConnectivity", "Wormhole", "os",
       ],
       path: "Tests/DropInPeer", swiftSettings: house),
+    tests("ServersTests"),
     tests("StressTests", "WormholeContainerStorage", "WormholeStress"),
     tests(
       "CommandTests",

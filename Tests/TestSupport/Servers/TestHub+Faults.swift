@@ -102,15 +102,33 @@ extension TestHub {
     for server in servers where process(of: server) != nil {
       // A server that is suspended or starting has no page; one that is cut off names the last
       // leader for a while.
-      guard let page = try? page("/jsz", of: server),
-        let match = page.firstMatch(of: /"meta_cluster": \{[^}]*"leader": "([^"]+)"/)
-      else { continue }
-      votes[match.output.1, default: 0] += 1
+      let page = try? page("/jsz", of: server, patience: .seconds(1))
+      if let name = page?.firstMatch(of: Self.leaderPattern)?.output.1 {
+        votes[name, default: 0] += 1
+      }
     }
     return servers.first { votes["\($0)", default: 0] * 2 > servers.count }
   }
 
-  /// Whether a leaf is connected to the hub, as the leaf knows: it notices a cut some seconds later.
+  /// Waits until the cluster has a leader other than that server, and returns the leader.
+  package func waitForLeader(
+    otherThan last: Node? = nil, within time: Duration = patience
+  ) throws -> Node {
+    do {
+      return try eventually("another leader than \(last?.description ?? "none")", within: time) {
+        leader().flatMap { $0 == last ? nil : $0 }
+      }
+    } catch {
+      let logs = servers.map { "\($0):\n\(processes[$0]!.lastLines)" }.joined(separator: "\n")
+      throw ServerFailure(description: "\(error)\n\(logs)")
+    }
+  }
+
+  private static var leaderPattern: Regex<(Substring, Substring)> {
+    /"meta_cluster": \{[^}]*"leader": "([^"]+)"/
+  }
+
+  /// Whether a leaf is connected to the hub, as the leaf knows: a cut is noticed seconds later.
   package func isConnected(_ machine: Node) throws -> Bool {
     let page = try page("/leafz", of: machine)
     guard let match = page.firstMatch(of: /"leafnodes": ([0-9]+)/) else {
@@ -126,9 +144,11 @@ extension TestHub {
   package func waitUntilReady(within time: Duration = patience) throws {
     for server in servers where process(of: server) != nil {
       try processes[server]!.waitUntil("has a leader", within: time) {
-        // The page has another status until the server is ready.
+        // The page has another status until the server knows what the leader has decided.
         _ = try page("/healthz?js-server-only=true", of: server)
-        return leader() != nil
+        // A leader that knows two of the three could not be replaced.
+        let size = try page("/jsz", of: server).firstMatch(of: /"cluster_size": ([0-9]+)/)
+        return size?.output.1 == "\(servers.count)" && leader() != nil
       }
     }
     for machine in machines where process(of: machine) != nil {

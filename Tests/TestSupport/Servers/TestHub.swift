@@ -144,7 +144,7 @@ extension TestHub {
   /// `nats://127.0.0.1:PORT`, which programs in the machine use.
   package func address(of machine: Node) -> String { "nats://127.0.0.1:\(port(of: machine))" }
 
-  /// `http://ADDRESS:PORT`, the monitor of a server, which all nodes reach.
+  /// The address of the monitor of a server, for HTTP; all nodes reach it.
   package func monitor(of server: Node) -> String {
     "http://\(host(of: server)):\(ports[server]!.monitor)"
   }
@@ -181,9 +181,12 @@ extension TestHub {
   }
 
   /// A page of the monitor of a server or leaf, such as `/jsz`.
-  package func page(_ path: String, of node: Node) throws -> String {
+  package func page(
+    _ path: String, of node: Node, patience: Duration = .seconds(5)
+  ) throws -> String {
     try TestConnection.page(
-      path, ownHost(of: node), ports[node]!.monitor, network: namespace(of: node))
+      path, ownHost(of: node), ports[node]!.monitor, network: namespace(of: node),
+      patience: patience)
   }
 
   /// Starts a program in a machine; it ends with the hub.

@@ -80,7 +80,7 @@ package final class TestServer: Sendable {
     }
   }
 
-  /// Kills the server, as by a power cut of its process alone: what it wrote is on disk.
+  /// Kills the server; the writes that it has made are not lost, unlike in a power cut.
   package func kill() throws { try server.kill() }
 
   /// Kills the server if it runs, starts it again with its port and data, and waits until it
