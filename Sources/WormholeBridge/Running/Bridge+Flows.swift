@@ -115,6 +115,7 @@ extension Bridge {
       }
       try publish(machine, pair, link, now)
       ask(machine, pair, link, now)
+      askForOwner(machine, pair, now)
       if pair.out.unfinished >= Self.mostUnfinished
         || pair.out.unfinished > 0 && now - pair.lastProgress >= Self.finishTime
       {
@@ -134,6 +135,7 @@ extension Bridge {
     }
     if pair.out.unfinished > 0 { moments.append(pair.lastProgress + Self.finishTime) }
     if let retry = pair.retry { moments.append(retry) }
+    if !pair.held.isEmpty, !pair.isVerifying { moments.append(pair.nextQuestion) }
     return moments.min()
   }
 
@@ -237,7 +239,7 @@ extension Bridge {
     if known.count < bundles.count {
       pair.held += bundles.filter { !pair.incoming.knows($0.0.flow) }
       pair.held.removeFirst(max(0, pair.held.count - Self.mostHeld))
-      askForOwner(machine, pair)
+      askForOwner(machine, pair, .now)
     }
     guard !known.isEmpty else { return }
     do {
@@ -263,26 +265,33 @@ extension Bridge {
 
   /// Asks a machine whether the flow that has come is its own: otherwise whoever may publish under
   /// its name could replace what it sends.
-  private func askForOwner(_ machine: String, _ pair: Pair) {
+  private func askForOwner(_ machine: String, _ pair: Pair, _ now: Instant) {
     guard let link, let flow = pair.held.last?.0.flow, !pair.isVerifying,
-      let question = try? BinaryEncoder().encode([Key.flow: flow])
+      pair.nextQuestion <= now, let question = try? BinaryEncoder().encode([Key.flow: flow])
     else { return }
     pair.isVerifying = true
+    pair.nextQuestion = now + .seconds(1)
     link.connection.request(
       Subjects.word(.own, to: machine, from: place.machine), question, within: .seconds(2)
     ) { [weak self, weak pair] result in
       guard let self, let pair, self.pairs[machine] === pair else { return }
       pair.isVerifying = false
+      // Without a reply the question is asked again: until then the bundles are held, and the
+      // machine does not send them again.
       guard let reply = try? result.get(), let list = try? BinaryPropertyList.decode(reply.payload),
-        list[Key.own]?.boolValue == true
+        let isOwn = list[Key.own]?.boolValue
       else { return }
+      let held = pair.held.filter { $0.0.flow == flow }
+      pair.held.removeAll { $0.0.flow == flow }
+      guard isOwn else {
+        self.log(.warning, "a flow that machine \(machine) does not know is not received")
+        return
+      }
       do throws(WormholeError) {
         try pair.incoming.begin(flow)
       } catch {
         return self.fail(machine, error)
       }
-      let held = pair.held.filter { $0.0.flow == flow }
-      pair.held = []
       self.receive(held, machine)
     }
   }

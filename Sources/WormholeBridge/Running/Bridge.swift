@@ -15,6 +15,8 @@ package final class Bridge {
     package var group: String
     package var address: RelayAddress
     package var token: String?
+    /// The domain of the servers' JetStream, if the server on this machine does not state it.
+    package var domain: String?
     /// Whether the servers may do without a token: then every user of this machine can speak
     /// through them.
     package var allowsOpenServer = false
@@ -42,6 +44,7 @@ package final class Bridge {
     var held: [(FlowBundle, Int64)] = []
     var isAsking = false
     var isVerifying = false
+    var nextQuestion = Instant.longAgo
     /// When a bundle is published again that the servers have not acknowledged.
     var retry: Instant?
 
@@ -196,6 +199,7 @@ package final class Bridge {
   private func connect() throws(RelayFailure) -> RelayConnection {
     var options = RelayConnection.Options(name: "wormhole")
     options.token = settings.token
+    options.domain = settings.domain
     options.inbox = "_INBOX.\(place.machine)"
     options.allowsOpenServer = settings.allowsOpenServer
     let connection = try RelayConnection(settings.address, options)

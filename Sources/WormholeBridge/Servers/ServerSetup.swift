@@ -18,6 +18,7 @@ package final class ServerSetup {
     (self.settings, self.deadline) = (settings, deadline)
     var options = RelayConnection.Options(name: "wormhole-setup")
     options.token = settings.token
+    options.domain = settings.domain
     options.allowsOpenServer = settings.allowsOpenServer
     connection = try RelayConnection(settings.address, options)
     jetStream = JetStream(connection)

@@ -11,7 +11,7 @@ extension Verb {
   static let bridge = Verb(
     "bridge", "carry members and messages between machines",
     [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
-    [.nats, .tokenFile, .openServer, .sharedAs, .replicas, .flows, .states, .timeout],
+    [.nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .timeout],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
         + "group on other machines, over NATS servers, until it is ended. Programs do not change: "
@@ -53,6 +53,8 @@ extension Option {
     "nats", .any("URL"), "server on this machine; nats://127.0.0.1:4222 by default")
   fileprivate static let tokenFile = Option(
     "token-file", .file("FILE"), "file with the server's token, readable by its owner alone")
+  fileprivate static let domain = Option(
+    "domain", .any("D"), "domain of the servers' JetStream, if the server does not state it")
   fileprivate static let openServer = Option(
     "open-server", nil, "accept a server without a token, through which every local user can speak")
   fileprivate static let sharedAs = Option(
@@ -90,6 +92,7 @@ extension Invocation {
     settings.token = try value(.tokenFile).map { path throws(WormholeError) in
       try TokenFile.read(path)
     }
+    settings.domain = value(.domain)
     settings.allowsOpenServer = has(.openServer)
     settings.patience = try seconds(.timeout)
     return settings
