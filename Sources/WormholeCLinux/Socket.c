@@ -5,8 +5,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 int linux_socket(int is_version_six) {
   return socket(
@@ -52,4 +55,27 @@ int linux_poll_two(int first, int writes, int second, int milliseconds) {
   entries[1].fd = second;
   entries[1].events = POLLIN;
   return poll(entries, 2, milliseconds);
+}
+
+int linux_notify(const void *path, size_t length, const void *text, size_t size) {
+  struct sockaddr_un address;
+  if (length == 0 || length >= sizeof address.sun_path) {
+    errno = EINVAL;
+    return -1;
+  }
+  memset(&address, 0, sizeof address);
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path, length);
+  /* An address that begins with @ has no file. */
+  if (address.sun_path[0] == '@') address.sun_path[0] = 0;
+  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor == -1) return -1;
+  socklen_t address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+  ssize_t sent = sendto(
+      descriptor, text, size, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address,
+      address_size);
+  int error = errno;
+  close(descriptor);
+  errno = error;
+  return sent == -1 ? -1 : 0;
 }

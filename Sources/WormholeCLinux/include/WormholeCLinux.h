@@ -47,6 +47,8 @@ int linux_connect_loopback(int descriptor, int is_version_six, uint16_t port);
 ssize_t linux_receive(int descriptor, void *buffer, size_t size);
 /* Without the signal that a closed connection would cause. */
 ssize_t linux_send(int descriptor, const void *bytes, size_t size);
+/* Sends a datagram to a socket that a file, or an @ at the beginning of the path, names. */
+int linux_notify(const void *path, size_t length, const void *text, size_t size);
 /* Waits until one descriptor is readable, or the first one writable if the caller writes. A number
    below 0 is ignored. */
 int linux_poll_two(int first, int writes, int second, int milliseconds);
