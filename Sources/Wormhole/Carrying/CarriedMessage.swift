@@ -36,12 +36,25 @@ package struct CarriedMessage: Sendable {
   package func delivered(
     from origin: PropertyListValue, expires: Date?, isRepeated: Bool = false
   ) throws(WormholeError) -> [UInt8] {
-    try WormholeError.writing("deliver message", name.id) {
-      let content = try BinaryDecoder(limits: limits).decode(PropertyListValue.self, from: bytes)
-      var entries = content.dictionaryValue ?? [:]
+    try changed { entries in
       entries[MessageFile.Key.origin.rawValue] = origin
       entries[MessageFile.Key.expires.rawValue] = expires.map { .date($0) }
       if isRepeated { entries[MessageFile.Key.redelivered.rawValue] = .boolean(true) }
+    }
+  }
+
+  /// Returns the file for another attempt to carry it.
+  func repeated() throws(WormholeError) -> [UInt8] {
+    try changed { $0[MessageFile.Key.redelivered.rawValue] = .boolean(true) }
+  }
+
+  private func changed(
+    _ change: (inout [String: PropertyListValue]) -> Void
+  ) throws(WormholeError) -> [UInt8] {
+    try WormholeError.writing("deliver message", name.id) {
+      let content = try BinaryDecoder(limits: limits).decode(PropertyListValue.self, from: bytes)
+      var entries = content.dictionaryValue ?? [:]
+      change(&entries)
       return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
     }
   }

@@ -138,6 +138,21 @@ package final class Proxy: Sendable {
     }
   }
 
+  /// Puts a claimed message back, marked as possibly received before: it may be in transit under
+  /// an identity that this machine no longer has.
+  package func putBack(_ name: MessageName) throws(WormholeError) {
+    guard let message = try read(name) else { return }
+    let bytes = try message.repeated()
+    do throws(Errno) {
+      // The waiting file comes first: a process that is killed in between does both again.
+      try home.place(bytes, as: name.text, in: .inbox, replacing: true)
+      _ = try home.remove(ClaimedName(name, attempt: 1).text, from: .claimed)
+      _ = try home.remove(name.cancellationFile, from: .claimed)
+    } catch {
+      throw WormholeError(error, "put back message", name.id, at: home)
+    }
+  }
+
   /// Makes durable what was claimed and settled until now.
   package func makeDurable() throws(WormholeError) {
     do throws(Errno) {
