@@ -152,6 +152,34 @@ import WormholeSyscalls
     #expect(again.status == .exited(78) && again.errors.contains("copy"), "\(again.errors)")
   }
 
+  /// Both copies have the message in transit: whichever arrives later says that it is one more.
+  @Test(arguments: [false, true])
+  func aCopyBecomesAMachineOfItsOwn(_ drops: Bool) throws {
+    guard let machines else { return }
+    let (here, there) = (machines.here, machines.there)
+    let bob = try there.container.join(as: "bob")
+    try here.waitUntilRunning("bob")
+    try there.kill()
+    try here.waitUntilRunning("bob", false)
+    // Two machines cannot both be the home of a sender who waits for an outcome.
+    try here.container.peer("bob").send(7, options { $0.wantsOutcome = false })
+    #expect(try wait { try here.status().contains("0 of 1 confirmed") })
+    let copy = machines.folder.path + "/copy"
+    #expect(try run("cp", ["-a", here.path, copy]).status == .exited(0))
+    let other = try BridgedMachine(copy, machines.server)
+    let rejoined = try other.rejoin(drops: drops)
+    #expect(rejoined.status == .exited(0) && rejoined.errors.contains(": 1"), "\(rejoined.errors)")
+    #expect(try here.rejoin().errors.contains("end the bridge first"))
+    try other.start()
+    try there.start()
+    let heard = Heard<Bool>()
+    let receiving = try bob.receive(Int.self) { _, message in heard.add(message.isRedelivered) }
+    let expected = drops ? [false] : [false, true]
+    try heard.wait("\(expected.count)", within: .seconds(60)) { $0.count == expected.count }
+    #expect(heard.all.sorted { !$0 && $1 } == expected)
+    receiving.stop()
+  }
+
   @Test func twoMachinesThatJoinOneNameAreAConflict() throws {
     guard let machines else { return }
     let own = try machines.there.container.join(as: "bob")
@@ -171,6 +199,51 @@ import WormholeSyscalls
     other.leave()
     try third.waitUntilRunning("bob")
     #expect(try wait { try !third.status().contains("conflict") })
+  }
+
+  @Test func whatEndsABridgeHasItsExitStatus() throws {
+    guard let machines else { return }
+    let machine = try BridgedMachine(machines.folder.path + "/third", machines.server)
+    let nobody = try machine.startBridge(["--nats", "nats://127.0.0.1:1", "--timeout", "0.5"])
+      .outcome(within: .seconds(60))
+    #expect(nobody.status == .exited(69) && nobody.errors.contains("nats://127.0.0.1:1"))
+    let wrong = machines.folder.path + "/wrong"
+    try machines.folder.write("wrong", to: "wrong")
+    #expect(try run("chmod", ["644", wrong]).status == .exited(0))
+    let open = try machine.startBridge(["--token-file", wrong]).outcome(within: .seconds(60))
+    #expect(open.status == .exited(77) && open.errors.contains("0600"), "\(open.errors)")
+    #expect(try run("chmod", ["600", wrong]).status == .exited(0))
+    let refused = try machine.startBridge(["--token-file", wrong]).outcome(within: .seconds(60))
+    #expect(refused.status == .exited(77), "\(refused.errors)")
+    let elsewhere = try machine.startBridge(["--nats", "nats://hub.example:4222"])
+      .outcome(within: .seconds(60))
+    #expect(elsewhere.status == .exited(64) && elsewhere.errors.contains("leaf server"))
+    let bridge = try #require(machines.here.bridge)
+    try bridge.child.send(.terminate)
+    #expect(try bridge.outcome(within: .seconds(60)).status == .exited(0))
+    #expect(try machines.here.status().contains(": over"))
+  }
+
+  @Test func aServiceManagerIsToldWhenItCarries() throws {
+    guard let machines, Programs.installed("python3") != nil else {
+      return skip("a service manager", because: "there is no python3")
+    }
+    let program = """
+      import os, socket, subprocess, sys
+      manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      manager.bind(sys.argv[1])
+      manager.settimeout(60)
+      bridge = subprocess.Popen(sys.argv[2:], env=dict(os.environ, NOTIFY_SOCKET=sys.argv[1]))
+      print(manager.recv(100).decode(), flush=True)
+      bridge.terminate()
+      print(manager.recv(100).decode(), bridge.wait(), flush=True)
+      """
+    let machine = try BridgedMachine(machines.folder.path + "/third", machines.server)
+    let outcome = try run(
+      "python3",
+      ["-c", program, machines.folder.path + "/notify", Programs.built("wormhole")]
+        + machine.arguments())
+    #expect(outcome.output == "READY=1\nSTOPPING=1 0\n", "\(outcome.errors)")
   }
 
   @Test func aBridgeWithoutWorkSleeps() throws {

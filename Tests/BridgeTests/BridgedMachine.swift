@@ -29,11 +29,20 @@ final class BridgedMachine {
 
   struct Failed: Error, CustomStringConvertible { let description: String }
 
-  private func arguments(_ further: [String]) -> [String] {
-    [
-      "--container", path, "bridge", "--shared-as", "g", "--nats", server.address, "--token-file",
-      server.tokenFile,
-    ] + further
+  /// The command's arguments; those at the end count in place of the usual ones.
+  func arguments(_ further: [String] = []) -> [String] {
+    var words = ["--container", path, "bridge", "--shared-as", "g"]
+    let usual = ["--nats": server.address, "--token-file": server.tokenFile]
+    for (name, value) in usual.sorted(by: { $0.key < $1.key }) where !further.contains(name) {
+      words += [name, value]
+    }
+    return words + further
+  }
+
+  func rejoin(drops: Bool = false) throws -> ProcessOutcome {
+    try run(
+      Programs.built("wormhole"),
+      ["--container", path, "bridge", "rejoin"] + (drops ? ["--drop"] : []))
   }
 
   /// Starts another bridge, and does not wait for it.

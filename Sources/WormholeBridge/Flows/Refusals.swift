@@ -8,7 +8,7 @@ internal import WormholeSyscalls
 /// A refusal is a file beside the records of the flow to that machine, named after the number that
 /// the message has in the other direction. It is durable before the cursor passes the message.
 package struct Refusals {
-  private static let mark = ".refused"
+  static let mark = ".refused"
   private let folder: BridgeFolder
 
   private enum Key { static let (receiver, name, reason) = ("to", "N", "reason") }

@@ -69,6 +69,14 @@ package struct Place: Equatable, Sendable {
     return place
   }
 
+  /// Puts a new machine in the place of this one.
+  static func replace(
+    _ place: Place, _ folder: BridgeFolder, _ environment: Environment
+  ) throws(WormholeError) {
+    let next = Place(machine: environment.randomName(), group: place.group)
+    try folder.replace(fileName, by: next.propertyList)
+  }
+
   /// Begins a generation that is later than the recorded one, with the nonce of this process.
   ///
   /// The recorded nonce stays in the list, however often a start is repeated.

@@ -63,7 +63,7 @@ package final class Bridge {
   let residents: Residents
   let log: (LogLevel, String) -> Void
   private let watch: CarrierWatch
-  private let lock: Descriptor
+  private let lock: BridgeLock
   private let isReady: () -> Void
 
   var place: Place
@@ -119,18 +119,18 @@ package final class Bridge {
     }
   }
 
-  /// Opens the bridge's files; waits for another bridge of the container to end.
+  /// Opens the bridge's files.
   ///
   /// - Parameter isReady: called once, after the first connection serves.
   package init(
-    _ container: SharedContainer, _ settings: Settings, _ news: BridgeNews,
-    waiting: () -> Void = {}, isReady: @escaping () -> Void = {}
+    _ container: SharedContainer, _ settings: Settings, _ news: BridgeNews, _ lock: BridgeLock,
+    isReady: @escaping () -> Void = {}
   ) throws(WormholeError) {
     (self.container, self.settings, self.news, self.isReady) = (container, settings, news, isReady)
     let storage = container.storage
     log = { level, text in storage.log(level, text) }
     folder = try BridgeFolder(of: storage)
-    lock = try Self.lock(folder, news, waiting)
+    self.lock = lock
     place = try Place.open(folder, group: settings.group, storage.options.environment)
     nonce = storage.options.environment.randomName()
     began = Date()
@@ -139,28 +139,6 @@ package final class Bridge {
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
     try container.watchMembers { profile in news.note(member: profile.name) }
-  }
-
-  static let lockName = "lock"
-
-  private static func lock(
-    _ folder: BridgeFolder, _ news: BridgeNews, _ waiting: () -> Void
-  ) throws(WormholeError) -> Descriptor {
-    do throws(Errno) {
-      let file = try folder.directory.descriptor.open(
-        Self.lockName, [.readWrite, .create], mode: 0o600)
-      var isFirst = true
-      while try !file.tryPresenceLock() {
-        if isFirst { waiting() }
-        isFirst = false
-        // No call waits for such a lock and for the end, too.
-        try news.wake.wait(until: .now + .milliseconds(100))
-        if news.take().isOver { throw Errno.interrupted }
-      }
-      return file
-    } catch {
-      throw WormholeError(error, "lock", "bridge")
-    }
   }
 
   // MARK: The loop
@@ -289,7 +267,7 @@ package final class Bridge {
     default: break
     }
     if let patienceEnd, !hasStarted, patienceEnd < .now {
-      throw BridgeEnd(.unavailable, failure.reason)
+      throw BridgeEnd(.unavailable, trouble ?? failure.reason)
     }
   }
 

@@ -17,12 +17,7 @@ package struct BridgeStatus {
   package static func read(_ container: SharedContainer) throws(WormholeError) -> BridgeStatus? {
     let folder = try BridgeFolder(of: container.storage)
     guard let list = try folder.read(Bridge.statusName) else { return nil }
-    do throws(Errno) {
-      let lock = try folder.directory.descriptor.open(Bridge.lockName, [.readOnly])
-      return BridgeStatus(list, isRunning: try lock.isPresenceLocked())
-    } catch {
-      throw WormholeError(error, "look at", "bridge/\(Bridge.lockName)")
-    }
+    return BridgeStatus(list, isRunning: try BridgeLock.isHeld(folder))
   }
 
   /// The statement with the key `state`: `serving`, `connecting` or `over`.

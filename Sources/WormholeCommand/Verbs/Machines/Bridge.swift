@@ -11,7 +11,10 @@ extension Verb {
   static let bridge = Verb(
     "bridge", "carry members and messages between machines",
     [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
-    [.nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .timeout],
+    [
+      .nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .drop,
+      .timeout,
+    ],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
         + "group on other machines, over NATS servers, until it is ended. Programs do not change: "
@@ -22,7 +25,9 @@ extension Verb {
         + "carries encryption and credentials to the servers. The article 'Between machines' "
         + "shows how to set them up.",
       "'setup' creates the streams on the servers, once for all machines and groups. 'status' "
-        + "prints what the container's bridge is doing.",
+        + "prints what the container's bridge is doing. 'rejoin' makes a container that was "
+        + "refused as a copy a machine of its own: messages in transit are sent again, marked as "
+        + "redelivered, or, with --drop, become dead letters.",
       "Exits with 69 if no server is there within the time in --timeout, with 75 if another bridge "
         + "has continued as this machine, with 77 if the servers refuse the token, and with 78 if "
         + "the container is a copy or the servers cannot be used.",
@@ -42,11 +47,12 @@ extension Verb {
     case .run: return try invocation.runBridge()
     case .setup: return try invocation.setUpServers()
     case .status: return try invocation.bridgeStatus()
+    case .rejoin: return try invocation.rejoin()
     }
   }
 }
 
-enum BridgeAction: String, CaseIterable { case run, setup, status }
+enum BridgeAction: String, CaseIterable { case run, setup, status, rejoin }
 
 extension Option {
   fileprivate static let nats = Option(
@@ -59,6 +65,8 @@ extension Option {
     "open-server", nil, "accept a server without a token, through which every local user can speak")
   fileprivate static let sharedAs = Option(
     "shared-as", .any("G"), "name of the group on all machines; by default the one in --group")
+  fileprivate static let drop = Option(
+    "drop", nil, "dead-letter messages in transit in place of sending them again")
   fileprivate static let replicas = Option(
     "replicas", .any("N"), "number of servers that have each message; 3 by default")
   fileprivate static let flows = Option(
@@ -107,13 +115,19 @@ extension Invocation {
     }
     let news = try BridgeNews()
     try Interruption.prepare()
-    Interruption.endInOrder { news.stop() }
+    Interruption.endInOrder {
+      ServiceManager.notify("STOPPING=1")
+      news.stop()
+    }
     let container = try open(create: true)
     let output = output
-    let bridge = try Bridge(container, settings, news) {
+    let lock = try BridgeLock.take(container, news) {
       output.tell("another bridge serves the container; waiting until it ends")
-    } isReady: {
+    }
+    guard let lock else { return 0 }
+    let bridge = try Bridge(container, settings, news, lock) {
       output.tell("carrying between machines as group '\(settings.group)'")
+      ServiceManager.notify("READY=1")
     }
     try bridge.run()
     return 0
@@ -125,6 +139,13 @@ extension Invocation {
     let lines = try ServerSetup.run(
       settings(), deployment, replicas: number(.replicas, least: 1) ?? 3)
     for line in lines { output.tell(line) }
+    return 0
+  }
+
+  fileprivate func rejoin() throws -> Int32 {
+    let count = try Rejoining.run(open(create: false), drops: has(.drop))
+    let fate = has(.drop) ? "dead-lettered" : "sent again"
+    output.tell("the container is a new machine; messages in transit \(fate): \(count)")
     return 0
   }
 

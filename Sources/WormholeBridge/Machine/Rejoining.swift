@@ -1,0 +1,59 @@
+package import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Makes a container that was refused a machine of its own: a copy, or one restored from a backup.
+///
+/// Nobody can know which of its messages in transit the other copy has sent, or will send. So they
+/// are sent again under the new identity, marked as possibly received before, or dead-lettered. The
+/// names of members stay with the machine that has them.
+package enum Rejoining {
+  /// Returns how many messages were in transit.
+  ///
+  /// Killed halfway, it is run again.
+  ///
+  /// - Parameter drops: whether to dead-letter messages in transit.
+  package static func run(
+    _ container: SharedContainer, drops: Bool
+  ) throws(WormholeError) -> Int {
+    let folder = try BridgeFolder(of: container.storage)
+    let operation = "make a new machine of"
+    guard let place = try Place.read(folder) else {
+      throw WormholeError(
+        .notFound, operation, container.directory,
+        because: "no bridge has ever served this container")
+    }
+    guard let lock = try BridgeLock.take(folder) else {
+      throw WormholeError(
+        .conflict, operation, container.directory, because: "a bridge serves the container",
+        hint: "end the bridge first")
+    }
+    defer { withExtendedLifetime(lock) {} }
+    let carrier = try Carrier(container)
+    var count = 0
+    for proxy in try carrier.proxies() {
+      for name in try proxy.claimed() {
+        if drops {
+          try proxy.giveUp(name, "it was in transit when the container became another machine")
+        } else {
+          try proxy.putBack(name)
+        }
+        count += 1
+      }
+      try proxy.makeDurable()
+    }
+    try forgetFlows(container.storage)
+    try Place.replace(place, folder, container.storage.options.environment)
+    return count
+  }
+
+  /// What was bound to numbers has no meaning under another identity.
+  private static func forgetFlows(_ storage: Container) throws(WormholeError) {
+    let out = try BridgeFolder(["out"], of: storage)
+    for machine in try out.names() where Incarnation(rawValue: machine) != nil {
+      let flow = try BridgeFolder(["out", machine], of: storage)
+      for file in try flow.names() where !file.ends(with: Refusals.mark) { try flow.remove(file) }
+      try flow.makeDurable()
+    }
+  }
+}
