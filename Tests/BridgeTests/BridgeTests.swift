@@ -152,7 +152,7 @@ import WormholeSyscalls
     #expect(again.status == .exited(78) && again.errors.contains("copy"), "\(again.errors)")
   }
 
-  /// Both copies have the message in transit: whichever arrives later says that it is one more.
+  /// Both copies have the message in transit. The receiver learns that the second one is marked.
   @Test(arguments: [false, true])
   func aCopyBecomesAMachineOfItsOwn(_ drops: Bool) throws {
     guard let machines else { return }

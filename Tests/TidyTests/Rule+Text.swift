@@ -93,7 +93,7 @@ extension Rule {
   static let hosts = Rule("hosts", in: \.lines) { line, file in
     let known: Set<Substring> = [
       "swift.org", "www.swift.org", "docs.swift.org",
-      // This machine itself, and a host that nobody has.
+      // Names of the machine itself, and of a host without an address.
       "127.0.0.1", "localhost", "hub.example", "ADDRESS",
     ]
     // Every property list in XML names the host in its second line; no program contacts it.

@@ -1,0 +1,132 @@
+import FoundationEssentials
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// What happens to a message while it is in transit, without servers.
+@Suite(.blocking) struct FlowChangeTests {
+  private let machines: TwoMachines
+
+  init() throws { machines = try TwoMachines() }
+
+  @Test func aMessageIsCancelledInTransit() throws {
+    let sent = try machines.send(1) { $0.wantsOutcome = true }
+    let other = try machines.send(2) { $0.wantsOutcome = true }
+    try machines.settle()
+    #expect(try sent.cancel() == .requested)
+    try machines.settle()
+    #expect(sent.waitForEnd(until: .now + patience) == .cancelled)
+    #expect(try machines.receive(1) == [2])
+    try machines.settle()
+    #expect(other.waitForEnd(until: .now + patience) == .delivered)
+    #expect(try machines.names("here/members/bob/claimed") == [])
+  }
+
+  @Test func aRequestToCancelThatComesTooLateChangesNothing() throws {
+    let sent = try machines.send(1) { $0.wantsOutcome = true }
+    try machines.settle()
+    #expect(try machines.receive(1) == [1])
+    #expect(try sent.cancel() == .requested)
+    try machines.settle()
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+    #expect(try machines.names("here/members/bob/claimed") == [])
+  }
+
+  /// What is left of the time to live counts, whatever the sender's clock shows.
+  @Test(arguments: [-3600, 0, 3600] as [Double])
+  func theTimeToLiveSurvivesAWrongClock(_ error: Double) throws {
+    let left = 100.0
+    // By a clock that is right the message would live longer, or would have expired.
+    try machines.send(1) { $0.timeToLive = .seconds(7200 + error + left) }
+    let sides = try machines.opened()
+    _ = try sides.here.out.collect(from: sides.here.residents.all(on: TwoMachines.thereName))
+    let bundle = try #require(
+      try sides.here.out.bundle(generation: 1, size: 1 << 16, largest: 1 << 16))
+    let skewed = FlowBundle(
+      flow: bundle.flow, generation: 1, first: 1, before: bundle.before,
+      now: bundle.now + Int64((7200 + error) * 1e9), entries: bundle.entries,
+      bodies: bundle.bodies)
+    try sides.there.incoming.begin(bundle.flow)
+    _ = try sides.there.incoming.receive([(skewed, 30_000_000_000)])
+    let inbox = "there/members/bob/inbox"
+    let name = try #require(try machines.names(inbox).first)
+    let file = try Descriptor.open(
+      path: machines.folder.path + "/\(inbox)/\(name)", [.readOnly])
+    let list = try BinaryPropertyList.decode(try file.contents())
+    let expires = try #require(list["expires"]?.dateValue)
+    // Thirty seconds were spent under way.
+    #expect(abs(expires.timeIntervalSinceNow - (left - 30)) < 20)
+  }
+
+  /// The other machine has another program under the sender's name: it must not get the outcome.
+  @Test func aSenderWhoseNameIsTakenThereIsToldSo() throws {
+    let namesake = try machines.there.join(as: "al")
+    let sent = try machines.send(1) { $0.wantsOutcome = true }
+    try machines.settle()
+    try machines.settle()
+    let end = sent.waitForEnd(until: .now + patience)
+    #expect(end == .deadLettered(reason: "a process of this machine has the name"))
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    #expect(try machines.names("there/bridge/out/\(TwoMachines.hereName)") == ["flow.plist"])
+    withExtendedLifetime(namesake) {}
+  }
+
+  @Test func whatCannotBeCarriedBecomesADeadLetterHere() throws {
+    let large = try machines.sender.peer("bob").send(
+      String(repeating: "x", count: 1 << 20), SendOptions())
+    try machines.send(2)
+    try machines.settle()
+    #expect(try machines.receive(1) == [2])
+    #expect(try machines.names("here/members/bob/dead").count == 2)
+    #expect(try large.state != .inTransit)
+  }
+
+  /// Another machine may send anything.
+  @Test func outcomesOfOthersMessagesAreIgnored() throws {
+    let sent = try machines.send(1) { $0.wantsOutcome = true }
+    try machines.settle()
+    let third = "000000000000000c"
+    let sides = try machines.opened()
+    let out = try OutFlow(to: third, sides.here.residents)
+    let incoming = try InFlow(from: third, sides.here.residents, out.refusals)
+    let name = try #require(try machines.names("here/members/bob/claimed").first)
+    let entry = FlowEntry(
+      .outcome(.delivered), to: "bob", try #require(MessageName(String(name.dropLast(2)))))
+    try incoming.begin("0123456789abcdef")
+    let forged = FlowBundle(
+      flow: "0123456789abcdef", generation: 1, first: 1, before: .start, now: 0, entries: [entry],
+      bodies: [nil])
+    #expect(try incoming.receive([(forged, 0)]) == [.received(1)])
+    #expect(try sent.state == .inTransit)
+  }
+
+  /// Bytes of every kind are refused or read, and never end the process.
+  @Test func bundlesOfAnyBytes() throws {
+    let sides = try machines.opened()
+    try machines.send(1) { $0.wantsOutcome = true }
+    _ = try sides.here.out.collect(from: sides.here.residents.all(on: TwoMachines.thereName))
+    let bundle = try #require(
+      try sides.here.out.bundle(generation: 1, size: 1 << 16, largest: 1 << 16))
+    let bytes = try #require(bundle.encoded())
+    #expect(FlowBundle(bytes) == bundle)
+    var random = SeededRandom(seed: TestRun.seed)
+    try sides.there.incoming.begin(bundle.flow)
+    for _ in 0..<500 {
+      var changed = bytes
+      for _ in 0...Int.random(in: 0...3, using: &random) {
+        changed[Int.random(in: changed.indices, using: &random)] = .random(
+          in: 0...255, using: &random)
+      }
+      if Bool.random(using: &random) {
+        changed.removeLast(Int.random(in: 0..<changed.count, using: &random))
+      }
+      if let read = FlowBundle(changed) { #expect(read.entries.count == read.bodies.count) }
+    }
+  }
+}
