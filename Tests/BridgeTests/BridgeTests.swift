@@ -152,7 +152,9 @@ import WormholeSyscalls
     #expect(again.status == .exited(78) && again.errors.contains("copy"), "\(again.errors)")
   }
 
-  /// Both copies have the message in transit. The receiver learns that the second one is marked.
+  /// Both copies have the message in transit.
+  ///
+  /// The receiver sees the mark of the second one.
   @Test(arguments: [false, true])
   func aCopyBecomesAMachineOfItsOwn(_ drops: Bool) throws {
     guard let machines else { return }
