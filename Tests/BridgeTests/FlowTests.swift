@@ -52,6 +52,97 @@ import WormholeSyscalls
     #expect(try machines.names("here/members/bob/claimed") == [])
   }
 
+  // MARK: Each mechanism
+
+  /// Without the cursor, the next bridge would take what arrives again for new messages.
+  @Test func aBridgeThatIsKilledBeforeItConfirmsReceivesNothingTwice() throws {
+    for number in 1...3 { try machines.send(number) }
+    let bundles = try machines.published()
+    try machines.receive(bundles)
+    machines.kill()
+    try machines.receive(bundles)
+    #expect(try machines.names("there/members/bob/inbox").count == 3)
+  }
+
+  /// Without the record, nothing would name the claimed messages that no bundle contains yet.
+  @Test func aBridgeThatIsKilledBeforeItPublishesLosesNothing() throws {
+    for number in 1...3 { try machines.send(number) }
+    _ = try machines.published()
+    #expect(try machines.names("here/members/bob/inbox") == [])
+    machines.kill()
+    try machines.settle()
+    #expect(try machines.names("there/members/bob/inbox").count == 3)
+  }
+
+  @Test func aBundleThatArrivesTwiceIsReceivedOnce() throws {
+    for number in 1...3 { try machines.send(number) }
+    let bundles = try machines.published()
+    #expect(try machines.receive(bundles) == [.received(3)])
+    #expect(try machines.receive(bundles) == [.known])
+    #expect(try machines.names("there/members/bob/inbox").count == 3)
+  }
+
+  /// Two copies of a machine give one number to two messages: by the number alone, the second
+  /// message would be a duplicate of the first one.
+  @Test func aCopyOfTheMachineIsNotedByItsChain() throws {
+    try machines.send(1) { $0.wantsOutcome = false }
+    try machines.settle()
+    let copy = try machines.copy()
+    try machines.send(2) { $0.wantsOutcome = false }
+    try machines.send(3) { $0.wantsOutcome = false }
+    try copy.container.peer("bob").send(4)
+    try machines.receive(copy.published())
+    #expect(try machines.receive(machines.published()) == [.otherChain])
+    #expect(try machines.names("there/members/bob/inbox").count == 2)
+    let sides = try machines.opened()
+    let position = try #require(sides.there.incoming.position)
+    #expect(throws: FlowConflict.self) { try sides.here.out.confirm(position) }
+    #expect(try machines.names("here/members/bob/claimed").count == 2)
+  }
+
+  /// The sender removes what is confirmed, so the receiver must have it on its disk before.
+  @Test(arguments: ["cursor.plist", "0000000000000002", "bridge/in"])
+  func nothingIsConfirmedBeforeItIsStored(_ file: String) throws {
+    for number in 1...3 { try machines.send(number) }
+    let bundles = try machines.published()
+    let incoming = try machines.opened().there.incoming
+    // Every write and every sync of the file fails, as on a full disk.
+    let calls: [Call] = file == "bridge/in" ? [.fsync] : [.write, .fsync, .rename]
+    let rules = calls.map { FaultRule($0, path: file, persistent: true, .fail(.noSpace)) }
+    try incoming.begin(bundles[0].flow)
+    FaultPoints.with(rules) {
+      #expect(throws: WormholeError.self) { try machines.receive(bundles) }
+    }
+    #expect(incoming.position?.number ?? 0 == 0)
+    #expect(try machines.names("there/members/bob/inbox") == [])
+    machines.kill()
+    try machines.settle()
+    #expect(try machines.receive(3) == [1, 2, 3])
+  }
+
+  @Test func aBundleThatTheServersLoseIsSentAgain() throws {
+    for number in 1...3 { try machines.send(number) }
+    // The servers have acknowledged it, and have it no more.
+    _ = try machines.published()
+    try machines.send(4)
+    #expect(throws: Never.self) { try machines.settle() }
+    #expect(try machines.names("there/members/bob/inbox").count == 4)
+  }
+
+  /// What follows a lost bundle is dropped, and confirms nothing.
+  @Test func aGapConfirmsNothing() throws {
+    try machines.send(1)
+    let first = try machines.published()
+    try machines.send(2)
+    let second = try machines.published()
+    try machines.opened().there.incoming.begin(first[0].flow)
+    #expect(try machines.receive(second) == [.gap])
+    #expect(try machines.opened().there.incoming.position?.number == 0)
+    #expect(try machines.receive(first) == [.received(1)])
+    #expect(try machines.receive(second) == [.received(2)])
+    #expect(try machines.receive(2) == [1, 2])
+  }
+
   /// The bridges are killed before each of their calls, one after the other, or the call fails:
   /// whichever it was, the next bridges lose nothing, repeat nothing and keep the order.
   @Test(arguments: [true, false])

@@ -21,6 +21,27 @@ final class TwoMachines {
       out = try OutFlow(to: other, residents)
       incoming = try InFlow(from: other, residents, out.refusals)
     }
+
+    /// The bundles that the servers get, and acknowledge, if the bridge looks now.
+    func published() throws -> [FlowBundle] {
+      let proxies = residents.all(on: out.machine).sorted { $0.name < $1.name }
+      _ = try out.collect(from: proxies)
+      var bundles: [FlowBundle] = []
+      while let bundle = try out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10) {
+        out.note(published: bundle)
+        bundles.append(bundle)
+      }
+      return bundles
+    }
+
+    /// What the bridge does with bundles that arrive.
+    func receive(_ bundles: [FlowBundle]) throws -> [InFlow.Finding] {
+      for bundle in bundles { try incoming.begin(bundle.flow) }
+      return try incoming.receive(
+        bundles.compactMap { bundle in
+          bundle.encoded().flatMap { FlowBundle($0) }.map { ($0, 0) }
+        })
+    }
   }
 
   static let (hereName, thereName) = ("000000000000000a", "000000000000000b")
@@ -64,21 +85,32 @@ final class TwoMachines {
   }
 
   private func carry(from: Side, to: Side) throws {
-    let proxies = from.residents.all(on: to.machine).sorted { $0.name < $1.name }
-    _ = try from.out.collect(from: proxies)
-    while let bundle = try from.out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10) {
-      let bytes = bundle.encoded() ?? []
-      from.out.note(published: bundle)
-      for _ in 0..<wire(bundle) {
-        guard let arrived = FlowBundle(bytes) else { continue }
-        try to.incoming.begin(arrived.flow)
-        _ = try to.incoming.receive([(arrived, 0)])
-      }
+    for bundle in try from.published() {
+      for _ in 0..<wire(bundle) { _ = try to.receive([bundle]) }
     }
     if let position = to.incoming.position { try from.out.confirm(position) }
     if !from.out.isConfirmed { from.out.goBack(to: to.incoming.position?.number ?? 0) }
     try from.out.finish()
   }
+
+  /// What the bridge of the sender publishes now.
+  func published() throws -> [FlowBundle] { try opened().here.published() }
+
+  /// Lets bundles arrive.
+  @discardableResult
+  func receive(_ bundles: [FlowBundle]) throws -> [InFlow.Finding] {
+    try opened().there.receive(bundles)
+  }
+
+  /// A copy of the sending machine, with a bridge of its own.
+  func copy() throws -> Side {
+    let path = folder.path + "/copy"
+    let outcome = try run("cp", ["-a", folder.path + "/here", path])
+    guard outcome.status == .exited(0) else { throw NoCopy(description: outcome.errors) }
+    return try Side(Self.hereName, Self.thereName, path)
+  }
+
+  struct NoCopy: Error, CustomStringConvertible { let description: String }
 
   /// Carries until nothing is left to carry, and the number of messages was received.
   func settle() throws {
@@ -111,13 +143,13 @@ final class TwoMachines {
     return heard.all
   }
 
+  /// The names in a directory; empty if there is no such directory yet.
   func names(_ path: String) throws -> [String] {
-    var names: [String] = []
-    try Descriptor.open(path: folder.path + "/" + path, [.readOnly, .directory])
-      .forEachName { (name) throws(Errno) in
-        names.append(String(cString: name))
-        return true
-      }
-    return names.sorted()
+    do {
+      return try Descriptor.open(path: folder.path + "/" + path, [.readOnly, .directory])
+        .names().sorted()
+    } catch Errno.noSuchFile {
+      return []
+    }
   }
 }

@@ -30,7 +30,7 @@ package final class InFlow {
   ) throws(WormholeError) {
     (self.machine, self.residents, self.refusals) = (machine, residents, refusals)
     folder = try BridgeFolder(["in", machine], of: residents.container.storage)
-    if let list = try folder.read(Self.cursorName) {
+    if !Mutants.has(.forgetCursor), let list = try folder.read(Self.cursorName) {
       guard let found = FlowCursor(list) else { throw folder.damaged(Self.cursorName) }
       cursor = found
       try run(found.steps)
@@ -88,16 +88,19 @@ package final class InFlow {
       next.generation = bundle.generation
       for (offset, entry) in bundle.entries.enumerated() {
         let number = bundle.first + offset
-        guard number > next.number else { continue }
+        let isNew = number > next.number
+        guard isNew || Mutants.has(.acceptKnown) else { continue }
         try take(
           entry, number, bundle.bodies[offset],
           until: { $0.map { bundle.local($0, delay, self.now) } },
           &staging)
+        guard isNew else { continue }
         next.number = number
         next.chain = next.chain.followed(by: entry)
       }
     }
-    guard next.number > cursor?.number ?? 0 else { return findings }
+    if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return findings }
+    if Mutants.has(.confirmUnstored) { cursor = next }
     if !staging.steps.isEmpty { try folder.makeDurable() }
     if staging.hasRefusals { try refusals.makeDurable() }
     for proxy in staging.settled.values { try proxy.makeDurable() }
@@ -120,11 +123,12 @@ package final class InFlow {
   private func judge(_ bundle: FlowBundle, _ cursor: FlowCursor) -> Finding {
     guard bundle.flow == cursor.flow else { return .otherChain }
     guard bundle.generation >= cursor.generation else { return .earlierGeneration }
-    guard bundle.last > cursor.number else { return .known }
+    guard bundle.last > cursor.number || Mutants.has(.acceptKnown) else { return .known }
     guard bundle.first <= cursor.number + 1 else { return .gap }
     let overlap = bundle.entries.prefix(cursor.number + 1 - bundle.first)
     let chain = overlap.reduce(bundle.before) { $0.followed(by: $1) }
-    return chain == cursor.chain ? .received(bundle.last) : .otherChain
+    let isContinued = chain == cursor.chain || Mutants.has(.ignoreChain)
+    return isContinued ? .received(bundle.last) : .otherChain
   }
 
   // MARK: Entries

@@ -140,7 +140,9 @@ package final class OutFlow {
       let record = FlowRecord(
         flow: flow, first: next, before: chain(upTo: next - 1),
         entries: Array(rest.prefix(FlowRecord.mostEntries)))
-      try folder.replace(record.first.fileName, by: record.propertyList)
+      if !Mutants.has(.forgetRecord) {
+        try folder.replace(record.first.fileName, by: record.propertyList)
+      }
       keep(record)
       try claim(record)
       rest = rest.dropFirst(record.entries.count)
@@ -243,6 +245,7 @@ package final class OutFlow {
 
   /// The servers may have lost what follows the number: it is published again.
   package func goBack(to number: Int) {
+    guard !Mutants.has(.neverGoBack) else { return }
     published = max(confirmed, min(published, number))
     underWay.removeAll { $0 > published }
   }

@@ -193,8 +193,7 @@ extension Bridge {
       else { return }
       self.confirm(machine, pair, position)
       // Whatever the servers have of the rest has been read.
-      guard list[Key.behind]?.boolValue == false, pair.out.published > position.number,
-        !Mutants.has(.neverGoBack)
+      guard list[Key.behind]?.boolValue == false, pair.out.published > position.number
       else { return }
       self.log(
         .notice,

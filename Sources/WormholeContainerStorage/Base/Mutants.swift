@@ -107,6 +107,11 @@ package enum Mutants: String, CaseIterable, Sendable {
   case cancelWaitingOnly
   case keepLateCopies
   case neverGoBack
+  case forgetCursor
+  case forgetRecord
+  case acceptKnown
+  case ignoreChain
+  case confirmUnstored
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
