@@ -84,7 +84,9 @@ extension Bridge {
         let record = MachineRecord(json)
       else { return }
       recorded = (record, message.sequence)
-      guard record.nonce == nonce else { return }
+      // After a reconnect the same record is read again, long after it was stored.
+      guard record.nonce == nonce, clockRecord != message.sequence else { return }
+      clockRecord = message.sequence
       clockOffset = Int64(clamping: message.timestamp) &- now
     case .member(let member):
       homes[member] = Home(message)

@@ -87,6 +87,8 @@ package final class Bridge {
   var link: Link?
   /// The servers' clock less this machine's, in nanoseconds.
   var clockOffset: Int64?
+  /// The sequence number of the record that the offset is from.
+  var clockRecord: UInt64?
   private var wasReady = false
   private var hasStarted = false
   private var nextStatus = Instant(nanoseconds: 0)

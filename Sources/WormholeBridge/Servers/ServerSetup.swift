@@ -37,9 +37,11 @@ package final class ServerSetup {
         let setup = try ServerSetup(settings, until: patienceEnd ?? .now + .seconds(30))
         return try setup.run(deployment, replicas)
       } catch let failure as RelayFailure {
-        // A server that has just been started takes a moment.
+        // Servers that have just been started take a moment, and reply to nothing until they have
+        // a leader. Each request may be repeated.
         guard let patienceEnd, .now < patienceEnd,
-          [.unreachable, .closed, .noResponders].contains(failure.kind)
+          [.unreachable, .closed, .noResponders, .timedOut].contains(failure.kind)
+            || failure.errorCode == JetStreamError.notNow
         else { throw BridgeEnd(failure) }
         try WakeDescriptor().wait(until: .now + .milliseconds(100))
       }
