@@ -87,6 +87,43 @@ import WormholeSyscalls
     #expect(try large.state != .inTransit)
   }
 
+  /// Each command that waits for an outcome is a guest of its own.
+  @Test func theProxyOfAGuestStaysAsLongAsSomethingWaitsForIt() throws {
+    let guest = try machines.here.guest()
+    try guest.peer("bob").send(1)
+    var options = SendOptions()
+    options.wantsOutcome = true
+    let wanted = try guest.peer("bob").send(2, options)
+    try machines.settle()
+    let carrier = try machines.opened().there.residents.carrier
+    #expect(try carrier.removeUnusedGuests() == [])
+    #expect(try machines.names("there/guests").count == 1)
+    #expect(try machines.receive(2) == [1, 2])
+    #expect(try carrier.removeUnusedGuests() == [])
+    try machines.settle()
+    #expect(wanted.waitForEnd(until: .now + patience) == .delivered)
+    #expect(try carrier.removeUnusedGuests().count == 1)
+    #expect(try machines.names("there/guests") == [])
+    withExtendedLifetime(guest) {}
+  }
+
+  @Test func messagesToAMemberWhoseInboxIsFullWaitHere() throws {
+    try machines.send(1)
+    try machines.settle()
+    var options = Options()
+    options.mailbox.maximumQueuedMessages = 1
+    let strict = try Carrier(
+      SharedContainer(directory: machines.there.directory, options: options))
+    #expect(try strict.isFull("bob") && !strict.isFull("nobody"))
+    let late = try machines.send(2) { $0.wantsOutcome = true }
+    let sides = try machines.opened()
+    let proxies = sides.here.residents.all(on: TwoMachines.thereName)
+    #expect(try sides.here.out.collect(from: proxies, full: ["bob"]))
+    #expect(try late.cancel() == .cancelled)
+    #expect(try machines.receive(1) == [1])
+    #expect(try !strict.isFull("bob"))
+  }
+
   /// Another machine may send anything.
   @Test func outcomesOfOthersMessagesAreIgnored() throws {
     let sent = try machines.send(1) { $0.wantsOutcome = true }

@@ -119,8 +119,11 @@ package final class OutFlow {
 
   /// Binds numbers to what waits at proxies, and claims the messages.
   ///
+  /// - Parameter full: members whose inboxes are full: messages to them wait here.
   /// - Returns: false if the window is full, and something may be left.
-  package func collect(from proxies: [Proxy]) throws(WormholeError) -> Bool {
+  package func collect(
+    from proxies: [Proxy], full: Set<String> = []
+  ) throws(WormholeError) -> Bool {
     var room = Self.mostEntries - (next - 1 - confirmed)
     guard room > 0 else { return false }
     var entries = try refusals.entries().filter { !bound.contains($0.identity) }
@@ -130,6 +133,7 @@ package final class OutFlow {
       for sent in try proxy.cancellations() where !cancelled.contains(sent) {
         entries.append(FlowEntry(.cancellation, to: name, sent))
       }
+      guard !full.contains(name) else { continue }
       entries += try proxy.waiting(atMost: Self.mostEntries).map {
         FlowEntry(.message, to: name, $0)
       }.filter { !bound.contains($0.identity) }

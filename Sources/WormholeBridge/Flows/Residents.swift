@@ -56,6 +56,12 @@ package final class Residents {
     for proxy in try carrier.proxies() where proxies[proxy.resident] == nil { try keep(proxy) }
   }
 
+  /// The directory of the proxy was removed.
+  package func drop(_ resident: Carrier.Resident) {
+    guard let proxy = proxies.removeValue(forKey: resident) else { return }
+    watch?.remove(proxy)
+  }
+
   /// The machines that have proxies here.
   package var machines: Set<String> { Set(proxies.values.compactMap(\.machine)) }
 }

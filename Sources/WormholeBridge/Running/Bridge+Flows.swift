@@ -111,7 +111,8 @@ extension Bridge {
   func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
     do {
       if pair.isDirty {
-        pair.isDirty = try !pair.out.collect(from: residents.all(on: machine))
+        pair.isDirty = try !pair.out.collect(
+          from: residents.all(on: machine), full: beats[machine]?.full ?? [])
       }
       try publish(machine, pair, link, now)
       ask(machine, pair, link, now)
@@ -247,6 +248,11 @@ extension Bridge {
         log(.warning, "entries of machine \(machine) do not continue its flow, and are dropped")
       }
       confirm(to: machine, pair)
+      for (bundle, _) in known {
+        for entry in bundle.entries where entry.kind == .message {
+          delivered.insert(entry.receiver)
+        }
+      }
     } catch {
       // Nothing was confirmed: the machine sends it again.
       fail(machine, error)

@@ -38,8 +38,13 @@ extension Bridge {
     guard link.nextBeat <= now, let subjects = link.subjects else { return }
     link.nextBeat = now + Heartbeat.interval
     for member in conflicts.keys { settleHome(of: member) }
+    countMessages()
+    if nextSweep <= now {
+      nextSweep = now + .seconds(60)
+      sweepGuests()
+    }
     let own = locals.values.filter { homes[$0.name]?.machine == place.machine }
-    guard let bytes = Heartbeat.bytes(generation: place.generation, own) else { return }
+    guard let bytes = Heartbeat.bytes(generation: place.generation, own, full: full) else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
     } catch {
@@ -54,8 +59,9 @@ extension Bridge {
       let beat = Heartbeat(message.payload, now)
     else { return }
     if let known = beats[machine], known.generation > beat.generation { return }
-    let isNew = beats[machine] == nil
+    let (isNew, full) = (beats[machine] == nil, beats[machine]?.full)
     beats[machine] = beat
+    if beat.full != full { pairs[machine]?.isDirty = true }
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
     show(machine)
@@ -76,6 +82,29 @@ extension Bridge {
       } catch {
         log(.warning, "\(error)")
       }
+    }
+  }
+
+  /// Finds the members whose inboxes are full: the other machines hold back what waits for them.
+  ///
+  /// What is in transit is delivered all the same, so an inbox exceeds its limit by the messages of
+  /// one window.
+  private func countMessages() {
+    for name in full.union(delivered) {
+      do throws(WormholeError) {
+        if try carrier.isFull(name) { full.insert(name) } else { full.remove(name) }
+      } catch {
+        log(.warning, "\(error)")
+      }
+    }
+    delivered = []
+  }
+
+  private func sweepGuests() {
+    do throws(WormholeError) {
+      for guest in try carrier.removeUnusedGuests() { residents.drop(guest) }
+    } catch {
+      log(.warning, "\(error)")
     }
   }
 

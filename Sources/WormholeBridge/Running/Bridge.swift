@@ -79,6 +79,11 @@ package final class Bridge {
   var beats: [String: Heartbeat] = [:]
   /// The homes of members, as the servers have them.
   var homes: [String: Home] = [:]
+  /// Members of this machine that have received messages since their inboxes were counted, and
+  /// those whose inboxes are full.
+  var delivered: Set<String> = []
+  var full: Set<String> = []
+  var nextSweep = Instant.longAgo
   /// Members that two machines have, and why.
   var conflicts: [String: String] = [:]
   var recorded: (record: MachineRecord, sequence: UInt64)?

@@ -15,6 +15,8 @@ struct Heartbeat {
 
   let generation: Int
   let running: [String: Running]
+  /// Members with as many waiting messages as they may have.
+  let full: Set<String>
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant
 
@@ -24,10 +26,12 @@ struct Heartbeat {
 
   private enum Key {
     static let (generation, here, incarnation) = ("generation", "here", "incarnation")
-    static let (program, since, info) = ("program", "since", "info")
+    static let (program, since, info, full) = ("program", "since", "info", "full")
   }
 
-  static func bytes(generation: Int, _ members: some Collection<Profile>) -> [UInt8]? {
+  static func bytes(
+    generation: Int, _ members: some Collection<Profile>, full: some Collection<String>
+  ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
       here[member.name] = [
@@ -38,6 +42,7 @@ struct Heartbeat {
     }
     let list: PropertyListValue = [
       Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
+      Key.full: .array(full.map { .string($0) }),
     ]
     return try? BinaryEncoder().encode(list)
   }
@@ -49,6 +54,7 @@ struct Heartbeat {
     else { return nil }
     self.generation = generation
     arrived = now
+    full = Set((list[Key.full]?.arrayValue ?? []).compactMap(\.stringValue))
     running = here.compactMapValues { member in
       guard
         let incarnation = member[Key.incarnation]?.stringValue

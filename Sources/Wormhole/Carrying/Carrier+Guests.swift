@@ -1,0 +1,73 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// The end of proxies that stand for guests.
+///
+/// A guest of another machine has a proxy here as long as a message waits here that it has sent, or
+/// an outcome for it. Each command that waits is a guest, so the proxies must not stay.
+extension Carrier {
+  /// Removes the proxies of guests that no message here names as its sender, and that have no
+  /// outcome left to carry.
+  ///
+  /// The caller delivers nothing meanwhile.
+  package func removeUnusedGuests() throws(WormholeError) -> [Resident] {
+    let guests = try proxies().filter { proxy in
+      if case .guest = proxy.resident { true } else { false }
+    }
+    guard !guests.isEmpty else { return [] }
+    let senders = try sendersOfMessages()
+    var removed: [Resident] = []
+    for proxy in guests where !senders.contains(proxy.name) {
+      do throws(Errno) {
+        // After the look at the messages: one that was settled meanwhile has left its outcome here.
+        guard
+          try !proxy.home.contains(.receipts, where: { ReceiptName(String(cString: $0)) != nil }),
+          let presence = try proxy.home.takePresence()
+        else { continue }
+        container.storage.removeGuest(proxy.home, presence)
+        removed.append(proxy.resident)
+      } catch {
+        throw WormholeError(error, "remove guest", proxy.name, at: proxy.home)
+      }
+    }
+    return removed
+  }
+
+  /// The guests that have sent messages to members of this machine.
+  private func sendersOfMessages() throws(WormholeError) -> Set<String> {
+    var found: Set<String> = []
+    for name in try container.storage.names(in: .members) {
+      guard let home = try container.storage.existingMember(name) else { continue }
+      do throws(Errno) {
+        // A claimed message may return to the inbox in the middle.
+        for part in [MemberDirectory.Part.later, .inbox, .claimed, .inbox] {
+          try home.list(part) { file in
+            let text = String(cString: file)
+            let name = ClaimedName(text)?.name ?? MessageName(text)
+            if case .guest(let digits) = name?.sender { found.insert(digits) }
+          }
+        }
+      } catch {
+        guard error != .noSuchFile else { continue }
+        throw WormholeError(error, "list messages to", name, at: home)
+      }
+    }
+    return found
+  }
+
+  // MARK: Room
+
+  /// Whether the inbox of a member of this machine has as many messages as senders may leave there.
+  package func isFull(_ receiver: String) throws(WormholeError) -> Bool {
+    guard let home = try container.storage.existingMember(receiver) else { return false }
+    var count = 0
+    do throws(Errno) {
+      for part in [MemberDirectory.Part.later, .inbox] {
+        try home.list(part) { if MessageName($0) != nil { count += 1 } }
+      }
+    } catch {
+      throw WormholeError(error, "count messages to", home, .inbox)
+    }
+    return count >= container.options.mailbox.maximumQueuedMessages
+  }
+}
