@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholePropertyLists
 import WormholeSyscalls
 
 /// The command `wormhole bridge` on two machines, over a real server.
@@ -116,6 +117,27 @@ import WormholeSyscalls
     for one in sent { #expect(one.waitForEnd(until: .now + .seconds(120)) == .delivered) }
     #expect(heard.all == [0, 1, 2, 3, 4])
     receiving.stop()
+  }
+
+  /// After a reconnect the bridge reads a record that was stored long before.
+  @Test func theClockIsNotReadFromAnOldRecord() throws {
+    guard let machines else { return }
+    func clock() throws -> Double? {
+      let status = try machines.here.status(["--json"])
+      return try JSONPropertyList.decode(Array(status.utf8))["clock"]?.doubleValue
+    }
+    #expect(try wait { try clock() != nil })
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(4)) { _ in nil }
+    try machines.server.restart()
+    let isBack = try wait {
+      try machines.server.connect().information.contains("server_id")
+        && machines.here.status().contains("serving")
+    }
+    #expect(isBack)
+    // The status is written once a second.
+    let _: Void? = Monitor(()).wait(until: .now + .seconds(2)) { _ in nil }
+    let offset = try #require(try clock())
+    #expect(abs(offset) < 3, "\(offset)")
   }
 
   private func wait(_ isDone: () throws -> Bool) throws -> Bool {

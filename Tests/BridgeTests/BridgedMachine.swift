@@ -68,8 +68,8 @@ final class BridgedMachine {
   }
 
   /// The statement of the bridge about itself.
-  func status() throws -> String {
-    try Running(Programs.built("wormhole"), ["--container", path, "bridge", "status"])
+  func status(_ further: [String] = []) throws -> String {
+    try Running(Programs.built("wormhole"), ["--container", path, "bridge", "status"] + further)
       .outcome(within: .seconds(60)).output
   }
 

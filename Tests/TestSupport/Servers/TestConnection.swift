@@ -71,8 +71,12 @@ package final class TestConnection {
   }
 
   /// Sends a request, and returns the body of the reply; nil if the server has no responders.
-  package func request(_ subject: String, _ body: String = "") throws -> String? {
-    let inbox = "_INBOX.test.\(Processes.current).\(Clocks.sinceBoot)"
+  ///
+  /// - Parameter inbox: the beginning of the subject for the reply, which the rights must permit.
+  package func request(
+    _ subject: String, _ body: String = "", inbox: String = "_INBOX.test"
+  ) throws -> String? {
+    let inbox = "\(inbox).\(Processes.current).\(Clocks.sinceBoot)"
     try write("SUB \(inbox) 1")
     try write("UNSUB 1 1")
     try write("PUB \(subject) \(inbox) \(body.utf8.count)")
