@@ -129,6 +129,17 @@ import WormholeSyscalls
     #expect(try machines.names("there/members/bob/inbox").count == 4)
   }
 
+  /// An outcome for a proxy that is missing would be dropped.
+  @Test func proxiesThatCannotBeListedStayOpen() throws {
+    let residents = try machines.opened().here.residents
+    FaultPoints.with([FaultRule(.getdents, persistent: true, .fail(.inputOutput))]) {
+      #expect(throws: WormholeError.self) { try residents.reopen(TwoMachines.thereName) }
+    }
+    #expect(residents.all(on: TwoMachines.thereName).map(\.name) == ["bob"])
+    try residents.reopen(TwoMachines.thereName)
+    #expect(residents.all(on: TwoMachines.thereName).map(\.name) == ["bob"])
+  }
+
   /// What follows a lost bundle is dropped, and confirms nothing.
   @Test func aGapConfirmsNothing() throws {
     try machines.send(1)

@@ -47,13 +47,16 @@ package final class Residents {
   }
 
   /// Opens the proxies of a machine again: another tool may have removed a directory.
+  ///
+  /// If this fails, it must be repeated: an outcome for a missing proxy would be dropped.
   package func reopen(_ machine: String) throws(WormholeError) {
+    let found = try carrier.proxies()
     for proxy in all(on: machine) {
       proxies[proxy.resident] = nil
       watch?.remove(proxy)
       proxy.disappear()
     }
-    for proxy in try carrier.proxies() where proxies[proxy.resident] == nil { try keep(proxy) }
+    for proxy in found where proxies[proxy.resident] == nil { try keep(proxy) }
   }
 
   /// The directory of the proxy was removed.

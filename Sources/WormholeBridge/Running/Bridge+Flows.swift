@@ -27,6 +27,7 @@ extension Bridge {
     if let pair = pairs[machine] { return pair }
     if let failure = failed[machine], failure.until > .now { return nil }
     do throws(WormholeError) {
+      if failed[machine] != nil { try residents.reopen(machine) }
       let pair = try Pair(machine, residents)
       pairs[machine] = pair
       if let link, link.isServing { findLast(machine, pair, link) }
@@ -49,7 +50,19 @@ extension Bridge {
         hint: "use the copy that has sent it, or make this container a new machine with 'wormhole "
           + "bridge rejoin'")
     }
-    try? residents.reopen(machine)
+  }
+
+  /// Reads the flows that have failed again, whose time has come: nothing else may ever happen that
+  /// concerns the machine.
+  func resumeFailed(_ now: Instant) {
+    for (machine, failure) in failed where pairs[machine] == nil && failure.until <= now {
+      pair(machine)
+    }
+  }
+
+  /// When the first flow that has failed is read again.
+  var nextResumption: Instant? {
+    failed.lazy.filter { self.pairs[$0.key] == nil }.map { $0.value.until }.min()
   }
 
   // MARK: Serving

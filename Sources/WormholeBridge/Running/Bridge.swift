@@ -234,6 +234,7 @@ package final class Bridge {
     wasReady = true
     beat(link, now)
     claimHomes(link, now)
+    resumeFailed(now)
     for (machine, pair) in pairs { move(machine, pair, link, now) }
   }
 
@@ -241,6 +242,7 @@ package final class Bridge {
     var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
     deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
     deadlines += pairs.values.map(\.due)
+    if link.isServing { deadlines.append(nextResumption) }
     // A connection that has something to do at once says so with a time in the past.
     return max(now, deadlines.compactMap { $0 }.min() ?? now + .seconds(1))
   }
