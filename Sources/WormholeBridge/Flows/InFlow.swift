@@ -4,7 +4,7 @@ package import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
-/// Everything that this machine receives from another one.
+/// The flow of entries from another machine to this machine.
 ///
 /// The life of a message, after it has arrived:
 ///
@@ -44,8 +44,8 @@ package final class InFlow {
 
   /// Whether the flow is the one that is received.
   ///
-  /// A new one has to be acknowledged by its machine: otherwise anybody who may send could replace
-  /// it.
+  /// The sending machine has to acknowledge a new flow. Otherwise any machine with the right to
+  /// publish could replace the flow.
   package func knows(_ flow: String) -> Bool { cursor?.flow == flow }
 
   /// The machine has acknowledged the flow as its own; what is received of an older one stays.

@@ -4,7 +4,7 @@ package import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
-/// Everything that this machine sends to another one: messages, outcomes, requests to cancel.
+/// The flow of messages, outcomes and requests to cancel from this machine to another machine.
 ///
 /// The life of a message, each step one rename:
 ///

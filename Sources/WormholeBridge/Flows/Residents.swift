@@ -23,7 +23,7 @@ package final class Residents {
 
   /// The proxy of a member or a guest, made if need be.
   ///
-  /// One whose home is known to be a third machine is refused: the home decides who it is.
+  /// A name whose home is a third machine is refused.
   package func proxy(
     of resident: Carrier.Resident, on machine: String
   ) throws(WormholeError) -> Proxy {

@@ -85,7 +85,7 @@ extension Bridge {
     }
   }
 
-  /// Finds the members whose inboxes are full: the other machines hold back what waits for them.
+  /// Finds the members whose inboxes are full, so that other machines hold messages back.
   ///
   /// What is in transit is delivered all the same, so an inbox exceeds its limit by the messages of
   /// one window.

@@ -98,7 +98,7 @@ package final class Bridge {
   private var hasStarted = false
   private var nextStatus = Instant(nanoseconds: 0)
 
-  /// One connection, and everything that ends with it.
+  /// A connection to the servers, and the state that ends with the connection.
   final class Link {
     let connection: RelayConnection
     let jetStream: JetStream
