@@ -123,9 +123,14 @@ extension Bridge {
   /// Moves the flow to a machine on, as far as that is possible without waiting.
   func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
     do {
-      if pair.isDirty {
+      if pair.isDirty || !pair.changed.isEmpty {
+        // After a listing of all, what a full window has left over is looked for at all of them.
+        let proxies =
+          pair.isDirty
+          ? residents.all(on: machine) : pair.changed.compactMap { residents[$0] }
+        pair.changed = []
         pair.isDirty = try !pair.out.collect(
-          from: residents.all(on: machine), full: beats[machine]?.full ?? [])
+          from: proxies, full: beats[machine]?.full ?? [])
       }
       try publish(machine, pair, link, now)
       ask(machine, pair, link, now)
@@ -225,8 +230,6 @@ extension Bridge {
     }
     guard pair.out.confirmed > before else { return }
     pair.lastProgress = .now
-    // The window has room again.
-    pair.isDirty = true
   }
 
   // MARK: Receiving

@@ -9,7 +9,7 @@ extension Bridge {
   func take(_ news: BridgeNews.Content, _ now: Instant) {
     for resident in news.residents {
       guard let machine = residents[resident]?.machine else { continue }
-      pair(machine)?.isDirty = true
+      pair(machine)?.changed.insert(resident)
     }
     guard !news.members.isEmpty else { return }
     for name in news.members { look(at: name) }

@@ -32,8 +32,10 @@ package final class Bridge {
   final class Pair {
     let out: OutFlow
     let incoming: InFlow
-    /// Whether something may wait for the machine.
+    /// Whether something may wait for the machine at any proxy.
     var isDirty = true
+    /// The proxies at which something may wait.
+    var changed: Set<Carrier.Resident> = []
     var isPublishing = false
     /// The next time to look although nothing has changed, and the pause after a failure.
     var due: Instant?
