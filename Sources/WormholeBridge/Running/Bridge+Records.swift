@@ -73,8 +73,37 @@ extension Bridge {
       link.jetStream, stream: subjects.recordStream, filter: subjects.allRecords,
       from: .lastPerSubject
     ) { [weak self] messages in
-      for message in messages { self?.take(message, subjects) }
+      for message in messages {
+        self?.note(given: message.subject)
+        self?.take(message, subjects)
+      }
     }
+  }
+
+  private func note(given subject: String) {
+    guard let link, let reader = link.records else { return }
+    if link.given.restarts != reader.restarts { link.given = (reader.restarts, []) }
+    link.given.subjects.insert(subject)
+  }
+
+  /// Forgets the records that the servers have lost, and lets the bridge write its own again.
+  ///
+  /// A restarted reader gives all records again, so each missing record is lost. The connection
+  /// may last through the loss, since a connection leads to the leaf only.
+  func forgetLostRecords(_ link: Link) {
+    guard let reader = link.records, reader.isCaughtUp, let subjects = link.subjects,
+      reader.restarts != link.comparedRestarts
+    else { return }
+    link.comparedRestarts = reader.restarts
+    let given = link.given.restarts == reader.restarts ? link.given.subjects : []
+    for member in homes.keys {
+      guard let subject = try? subjects.memberRecord(member), !given.contains(subject) else {
+        continue
+      }
+      homes[member] = nil
+      link.claims.remove(member)
+    }
+    if !given.contains(subjects.machineRecord(place.machine)) { recorded = nil }
   }
 
   private func take(_ message: StreamMessage, _ subjects: Subjects) {

@@ -115,6 +115,10 @@ package final class Bridge {
     var nextBeat = Instant(nanoseconds: 0)
     /// Homes that are being claimed.
     var claims: Set<String> = []
+    /// The subjects of the records since the reader's restart with the number.
+    var given: (restarts: Int, subjects: Set<String>) = (0, [])
+    /// The reader's restart after which the lost records were forgotten.
+    var comparedRestarts = 0
 
     init(_ connection: RelayConnection) {
       self.connection = connection
@@ -227,6 +231,7 @@ package final class Bridge {
     link.records?.proceed(now)
     link.flows?.proceed(now)
     guard link.subjects != nil else { return askForDeployment(link, now) }
+    forgetLostRecords(link)
     try claimPlace(link, now)
     guard link.isServing, end == nil else { return }
     if !hasStarted {
