@@ -184,7 +184,9 @@ import WormholeSyscalls
     return isReached
   }
 
-  /// Returns whether there were so many calls. A bridge that meets an error begins anew.
+  /// Returns whether there were so many calls.
+  ///
+  /// A bridge that meets an error begins anew.
   private func pump(_ machines: TwoMachines, _ rule: FaultRule) throws -> Bool {
     var failure: (any Error)?
     let calls = FaultPoints.with([rule]) {

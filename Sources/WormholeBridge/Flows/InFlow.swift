@@ -42,8 +42,10 @@ package final class InFlow {
   /// The position; nil if nothing was ever received.
   package var position: FlowPosition? { cursor?.position }
 
-  /// Whether the flow is the one that is received. A new one has to be acknowledged by its machine:
-  /// otherwise anybody who may send could replace it.
+  /// Whether the flow is the one that is received.
+  ///
+  /// A new one has to be acknowledged by its machine: otherwise anybody who may send could replace
+  /// it.
   package func knows(_ flow: String) -> Bool { cursor?.flow == flow }
 
   /// The machine has acknowledged the flow as its own; what is received of an older one stays.
@@ -186,7 +188,9 @@ package final class InFlow {
       .contains(error.code)
   }
 
-  /// Delivers what is staged. Each step may have been done before.
+  /// Delivers what is staged.
+  ///
+  /// Each step may have been done before.
   private func run(_ steps: [FlowCursor.Step]) throws(WormholeError) {
     var receivers: Set<String> = []
     for step in steps {

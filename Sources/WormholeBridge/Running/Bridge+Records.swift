@@ -77,6 +77,28 @@ extension Bridge {
     }
   }
 
+  /// Forgets the records that the servers no longer have: the bridge writes these records again.
+  ///
+  /// The connection to a leaf outlives the servers behind the leaf. A reader that begins again
+  /// gives all records of the servers once more. The servers have lost every record that the reader
+  /// does not give.
+  func forgetLostRecords(_ link: Link) {
+    guard let reader = link.records else { return }
+    if reader.restarts != link.recordRestarts {
+      link.recordRestarts = reader.restarts
+      link.unseen = Set(homes.keys)
+      link.isUnseen = recorded != nil
+    }
+    guard reader.isCaughtUp, link.isUnseen || !link.unseen.isEmpty else { return }
+    log(.warning, "the servers have forgotten records: they are written again")
+    for name in link.unseen {
+      homes[name] = nil
+      link.claims.remove(name)
+    }
+    if link.isUnseen { recorded = nil }
+    (link.unseen, link.isUnseen) = ([], false)
+  }
+
   private func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
     case .machine(let machine):
@@ -84,10 +106,12 @@ extension Bridge {
         let record = MachineRecord(json)
       else { return }
       recorded = (record, message.sequence)
+      link?.isUnseen = false
       guard record.nonce == nonce else { return }
       clockOffset = Int64(clamping: message.timestamp) &- now
     case .member(let member):
       homes[member] = Home(message)
+      link?.unseen.remove(member)
       settleHome(of: member)
     case nil: break
     }

@@ -98,6 +98,12 @@ package final class Bridge {
     var subjects: Subjects?
     var isAskingForDeployment = false
     var records: StreamReader?
+    /// How often the reader of records had begun again when its records were last compared.
+    var recordRestarts = 0
+    /// The members with a home that the reader has not given again.
+    var unseen: Set<String> = []
+    /// Whether the reader has not given the record of this machine again.
+    var isUnseen = false
     var flows: StreamReader?
     /// Whether this bridge's generation is the recorded one.
     var isServing = false
@@ -240,6 +246,7 @@ package final class Bridge {
     link.records?.proceed(now)
     link.flows?.proceed(now)
     guard link.subjects != nil else { return askForDeployment(link, now) }
+    forgetLostRecords(link)
     try claimPlace(link, now)
     guard link.isServing, end == nil else { return }
     if !hasStarted {
