@@ -193,6 +193,8 @@ let package = Package(
         "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
         "TestSupport",
         "Wormhole",
+        "WormholeBridge",
+        "WormholeRelay",
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),

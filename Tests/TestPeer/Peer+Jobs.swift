@@ -50,6 +50,8 @@ extension Peer {
     case .join(let container, let name): try join(container, name)
     case .carry(let here, let there, let members, let channels):
       try carry(here, there, members, channels)
+    case .bridge(let container, let group, let address, let tokenFile):
+      try bridge(container, group, address, tokenFile)
     case .be(let container, let name, let info): try be(container, name, info: info)
     case .beForked(let container, let name): try beForked(container, name)
     case .beSpawned(let container, let name): try beSpawned(container, name)

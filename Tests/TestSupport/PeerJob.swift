@@ -209,6 +209,9 @@ package indirect enum PeerJob: Codable, Sendable {
   ///
   /// - Parameter channels: the channels of the second container that have copies in the first one.
   case carry(_ here: String, _ there: String, members: [String], channels: [String] = [])
+  /// Carries between a container and those of other machines, over a server, until the bridge ends
+  /// or the test kills it; prints a line when it carries.
+  case bridge(_ container: String, group: String, address: String, tokenFile: String)
 
   // MARK: Requests and waking
 

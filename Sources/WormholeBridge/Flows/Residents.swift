@@ -48,7 +48,8 @@ package final class Residents {
 
   /// Opens the proxies of a machine again: another tool may have removed a directory.
   ///
-  /// If this fails, it must be repeated: an outcome for a missing proxy would be dropped.
+  /// After a failure, the caller must repeat the call: the bridge drops an outcome for a member
+  /// without a proxy.
   package func reopen(_ machine: String) throws(WormholeError) {
     let found = try carrier.proxies()
     for proxy in all(on: machine) {

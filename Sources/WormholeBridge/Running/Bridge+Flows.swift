@@ -52,15 +52,16 @@ extension Bridge {
     }
   }
 
-  /// Reads the flows that have failed again, whose time has come: nothing else may ever happen that
-  /// concerns the machine.
+  /// Reads each failed flow again at its time.
+  ///
+  /// Without news of the other machine, no other function of the bridge reads the flow again.
   func resumeFailed(_ now: Instant) {
     for (machine, failure) in failed where pairs[machine] == nil && failure.until <= now {
       pair(machine)
     }
   }
 
-  /// When the first flow that has failed is read again.
+  /// The time at which the bridge reads the next failed flow again.
   var nextResumption: Instant? {
     failed.lazy.filter { self.pairs[$0.key] == nil }.map { $0.value.until }.min()
   }
@@ -189,7 +190,8 @@ extension Bridge {
         // The servers may have it all the same: the numbers show that to the receiver.
         self.note(publish: failure)
         pair.retry = .now + pair.pause
-        pair.pause = min(pair.pause * 2, Self.longestPause)
+        let isFull = JetStreamError.full.contains(failure.errorCode ?? 0)
+        pair.pause = min(pair.pause * 2, isFull ? Self.longestPause : .seconds(2))
       }
     }
   }
