@@ -61,7 +61,7 @@ struct BridgeDeathTests {
     /// Otherwise the records of many short lives would pile up, and each life would take longer.
     var isSettled: Bool {
       guard outcomes.count >= count else { return false }
-      let path = mortal.path + "/bridge/out"
+      let path = ["bridge", "out"].reduce(mortal.path) { $0 + "/" + $1 }
       let others = try? Descriptor.open(path: path, [.readOnly, .directory]).names()
       return (others ?? []).allSatisfy { other in
         let names = try? Descriptor.open(path: path + "/" + other, [.readOnly, .directory]).names()
