@@ -72,10 +72,10 @@ import WormholeSyscalls
       for sender in cast.senders
       where sender.process == nil && sender.next <= Int(Double(share) * part) {
         let count = Int.random(in: 1...plan.mostLines, using: &random)
-        let life = Int.random(in: 0..<800, using: &random)
+        let life = Int.random(in: 0..<120, using: &random)
         try cast.send(
           count, sender, syncs: Bool.random(using: &random),
-          life: life < 200 ? .milliseconds(life) : nil)
+          life: life < 40 ? .milliseconds(life) : nil)
       }
       if cast.waiters.count < 8, cast.waiting < Int(Double(share) * part) {
         let from = Int.random(in: 0..<3, using: &random)
