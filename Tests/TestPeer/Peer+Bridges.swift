@@ -17,8 +17,9 @@ extension Peer {
     let container = try SharedContainer(directory: path, options: options)
     var settings = Bridge.Settings(group: group, address: try RelayAddress(address))
     settings.token = try TokenFile.read(tokenFile)
-    let bridge = try Bridge(
-      container, settings, BridgeNews(), isReady: { try? say("carrying") })
+    let news = try BridgeNews()
+    guard let lock = try BridgeLock.take(container, news) else { return }
+    let bridge = try Bridge(container, settings, news, lock) { try? say("carrying") }
     try bridge.run()
   }
 }
