@@ -55,6 +55,20 @@ import WormholeSyscalls
     #expect(try carrier.proxies().map(\.name) == ["printer"])
   }
 
+  /// A sweeper that looks whether a new guest is dead holds its presence for a moment.
+  @Test func aGuestWhosePresenceIsHeldForAMomentIsWaitedFor() throws {
+    let (home, presence) = try meeting.container.storage.makeGuest()
+    let digits = try #require(Incarnation(rawValue: home.name))
+    let error = try failure { _ = try carrier.proxy(of: .guest(digits), on: Self.machine) }
+    #expect(error.code == .exhausted)
+    let sweeper = try Thread("sweeper") {
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(10)) { _ in nil }
+      presence.release()
+    }
+    _ = try carrier.proxy(of: .guest(digits), on: Self.machine)
+    sweeper.join()
+  }
+
   /// A handler may have done a part of its work: only a member of this machine may have the message
   /// again.
   @Test func aMemberWithMessagesInHandIsRefused() throws {

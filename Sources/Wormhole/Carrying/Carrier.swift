@@ -76,10 +76,10 @@ package final class Carrier: Sendable {
       let home = try container.storage.member(resident.name, in: resident.folder)
       let known = try elsewhere(of: home)?.machine
       guard known != machine else { return Proxy(self, home, resident, machine) }
-      if try makeProxy(home, machine) { return Proxy(self, home, resident, machine) }
+      if try makeProxy(home, resident, machine) { return Proxy(self, home, resident, machine) }
     }
     throw WormholeError(
-      .conflict, Self.standing, resident.name,
+      .exhausted, Self.standing, resident.name,
       because: "other processes removed its directory repeatedly",
       hint: "find the program that removes the directory")
   }
@@ -96,7 +96,7 @@ package final class Carrier: Sendable {
 
   /// Returns false if the directory is no longer in its place.
   private func makeProxy(
-    _ home: MemberDirectory, _ machine: String
+    _ home: MemberDirectory, _ resident: Resident, _ machine: String
   ) throws(WormholeError) -> Bool {
     let presence: Presence?
     let (isInUse, isNamed): (Bool, Bool)
@@ -109,6 +109,12 @@ package final class Carrier: Sendable {
       throw WormholeError(error, Self.standing, home.name, at: home)
     }
     guard let presence else {
+      if case .guest = resident, !Mutants.has(.refuseSweptGuest) {
+        // No program here has the digits of a guest of another machine. A sweeper looks whether the
+        // new guest is dead, and may remove the directory.
+        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+        return false
+      }
       throw WormholeError(
         .nameTaken, Self.standing, home.name, because: "a process of this machine has the name",
         hint: "end the process, or move the member's home to this machine")

@@ -106,6 +106,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case keepSentStamp
   case cancelWaitingOnly
   case keepLateCopies
+  case refuseSweptGuest
   case neverGoBack
   case forgetCursor
   case forgetRecord
