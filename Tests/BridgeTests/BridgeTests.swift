@@ -141,12 +141,8 @@ import WormholeSyscalls
   }
 
   private func wait(_ isDone: () throws -> Bool) throws -> Bool {
-    let end = Instant.now + .seconds(60)
-    while Instant.now < end {
-      if try isDone() { return true }
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(50)) { _ in nil }
-    }
-    return false
+    try eventually("the condition", within: .seconds(60), isDone)
+    return true
   }
 
   @Test func aSecondBridgeWaitsForTheFirst() throws {
@@ -268,6 +264,49 @@ import WormholeSyscalls
       ["-c", program, machines.folder.path + "/notify", Programs.built("wormhole")]
         + machine.arguments())
     #expect(outcome.output == "READY=1\nSTOPPING=1 0\n", "\(outcome.errors)")
+  }
+
+  /// The outcome of a refused message waits for no other news.
+  @Test func theSenderOfARefusedMessageIsNotified() throws {
+    guard let machines else { return }
+    let (here, there) = (machines.here, machines.there)
+    let al = try here.container.join(as: "al")
+    try there.waitUntilRunning("al")
+    al.leave()
+    try there.waitUntilRunning("al", false)
+    // The machine knows the name's home, and a guest cannot take a member's name there.
+    let bob = try there.container.join(as: "bob")
+    try here.waitUntilRunning("bob")
+    let third = try BridgedMachine(machines.folder.path + "/third", machines.server)
+    let namesake = try third.container.join(as: "al")
+    try third.start()
+    #expect(try wait { try third.status().contains("conflict: 'al'") })
+    try third.waitUntilRunning("bob")
+    let sent = try namesake.peer("bob").send(1, options())
+    let end = sent.waitForEnd(until: .now + .seconds(60))
+    guard case .deadLettered(let reason) = end else {
+      Issue.record("the message ended as \(String(describing: end))")
+      return
+    }
+    #expect(reason.contains("its home is machine"))
+    withExtendedLifetime(bob) {}
+  }
+
+  @Test func serversWithSmallMessagesAreRefused() throws {
+    let server = try TestServer.start(
+      configuration: "max_payload: 100000", for: "a server with small messages")
+    guard let server else { return }
+    try BridgedMachine.setUp(server)
+    let folder = try TemporaryDirectory()
+    let machine = try BridgedMachine(folder.path + "/c", server)
+    // The proxy of a member of a machine that is not there.
+    let proxy = try Carrier(machine.container).proxy(
+      of: .member("bob"), on: "0123456789abcdef")
+    let sent = try machine.container.guest().peer("bob").send(1, options())
+    let end = try machine.startBridge().outcome(within: .seconds(60))
+    #expect(end.status == .exited(78) && end.errors.contains("max_payload"), "\(end.errors)")
+    #expect(try sent.state == .inTransit)
+    withExtendedLifetime(proxy) {}
   }
 
   @Test func aBridgeWithoutWorkSleeps() throws {

@@ -74,12 +74,10 @@ final class BridgedMachine {
   }
 
   private func wait(_ what: String, _ isDone: () throws -> Bool) throws {
-    let end = Instant.now + .seconds(60)
-    while try !isDone() {
-      guard Instant.now < end else {
-        throw Failed(description: "\(what): \(try bridge?.errors ?? "no bridge")")
-      }
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(20)) { _ in nil }
+    do {
+      try eventually(what, within: .seconds(60), isDone)
+    } catch {
+      throw Failed(description: "\(error): \(try bridge?.errors ?? "no bridge")")
     }
   }
 }

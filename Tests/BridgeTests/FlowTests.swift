@@ -186,7 +186,7 @@ import WormholeSyscalls
     return isReached
   }
 
-  /// Returns whether there were so many calls.
+  /// Returns whether the bridges made the call to which the rule applies.
   ///
   /// A bridge that meets an error begins anew.
   private func pump(_ machines: TwoMachines, _ rule: FaultRule) throws -> Bool {

@@ -5,8 +5,7 @@ import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
 
-/// The servers lose what they have acknowledged, or change it: while the senders live, no message
-/// is lost.
+/// The servers lose or change acknowledged messages: while the senders live, no message is lost.
 @Suite(.blocking, .serialized, .notSanitized("about processes")) struct ServerLossTests {
   private let bridged: BridgedHub?
 

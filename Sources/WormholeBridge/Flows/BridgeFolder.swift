@@ -27,23 +27,21 @@ package struct BridgeFolder: Sendable {
     let bytes: [UInt8]?
     do throws(Errno) {
       bytes = try container.read(name, in: directory)
-      guard bytes != nil else {
-        // The status of a file that is missing is an error.
-        _ = try directory.descriptor.status(of: name)
-        throw Errno.inputOutput
-      }
+      // The status of a file that is missing is an error.
+      if bytes == nil { _ = try directory.descriptor.status(of: name) }
     } catch {
       if error == .noSuchFile { return nil }
-      throw damaged(name, error)
+      // It may pass, and says nothing of the file.
+      throw WormholeError(error, "read", "\(path)/\(name)")
     }
     guard let bytes, let list = try? BinaryPropertyList.decode(bytes) else { throw damaged(name) }
     return list
   }
 
-  func damaged(_ name: String, _ error: Errno? = nil) -> WormholeError {
+  func damaged(_ name: String) -> WormholeError {
     WormholeError(
       .damaged, "read", "\(path)/\(name)", because: "the file of the bridge is damaged",
-      hint: "begin new flows with 'wormhole bridge rejoin'", errno: error)
+      hint: "begin new flows with 'wormhole bridge rejoin'")
   }
 
   /// Puts a file in place of any other one, synced; its name is durable, too.

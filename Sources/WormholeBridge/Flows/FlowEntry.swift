@@ -13,7 +13,7 @@ package struct FlowEntry: Hashable, Sendable {
     case cancellation
   }
 
-  /// What lies on this machine until the other one has stored an outcome.
+  /// The file on this machine that is kept until the other machine has stored the outcome.
   package enum Source: Hashable, Sendable {
     /// A receipt of the sender's proxy, under the name that the message has here.
     case receipt(of: Carrier.Resident, MessageName)

@@ -52,7 +52,7 @@ package final class OutFlow {
   package init(to machine: String, _ residents: Residents) throws(WormholeError) {
     (self.machine, self.residents) = (machine, residents)
     folder = try BridgeFolder(["out", machine], of: residents.container.storage)
-    refusals = Refusals(folder)
+    refusals = try Refusals(folder)
     if let list = try folder.read(Self.stateName) {
       guard let state = FlowState(list) else { throw folder.damaged(Self.stateName) }
       settled = state
@@ -126,7 +126,7 @@ package final class OutFlow {
   ) throws(WormholeError) -> Bool {
     var room = Self.mostEntries - (next - 1 - confirmed)
     guard room > 0 else { return false }
-    var entries = try refusals.entries().filter { !bound.contains($0.identity) }
+    var entries = refusals.waiting.filter { !bound.contains($0.identity) }
     for proxy in proxies {
       entries += try outcomes(for: proxy)
       guard proxy.machine == machine, case .member(let name) = proxy.resident else { continue }
@@ -152,6 +152,7 @@ package final class OutFlow {
       rest = rest.dropFirst(record.entries.count)
       room -= record.entries.count
     }
+    refusals.waiting.removeAll { bound.contains($0.identity) }
     return isAll
   }
 

@@ -7,36 +7,39 @@ internal import WormholeSyscalls
 ///
 /// A refusal is a file beside the records of the flow to that machine, named after the number that
 /// the message has in the other direction. It is durable before the cursor passes the message.
-package struct Refusals {
+package final class Refusals {
   static let mark = ".refused"
   private let folder: BridgeFolder
+  /// The outcomes that have no number yet.
+  var waiting: [FlowEntry] = []
 
   private enum Key { static let (receiver, name, reason) = ("to", "N", "reason") }
 
-  init(_ folder: BridgeFolder) { self.folder = folder }
-
-  func add(_ number: Int, _ entry: FlowEntry, _ reason: String) throws(WormholeError) {
-    try folder.write(
-      number.fileName + Self.mark,
-      [
-        Key.receiver: .string(entry.receiver), Key.name: .string(entry.name.text),
-        Key.reason: .string(reason),
-      ])
-  }
-
-  /// The outcomes of the refused messages, in the order of their numbers.
-  func entries() throws(WormholeError) -> [FlowEntry] {
-    var found: [FlowEntry] = []
+  init(_ folder: BridgeFolder) throws(WormholeError) {
+    self.folder = folder
     for file in try folder.names().sorted() where file.ends(with: Self.mark) {
       guard let list = try folder.read(file), let receiver = list[Key.receiver]?.stringValue,
         let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { continue }
-      found.append(
-        FlowEntry(
-          .outcome(.deadLettered(reason: list[Key.reason]?.stringValue ?? "")), to: receiver,
-          name, source: .refusal(file)))
+      waiting.append(entry(file, receiver, name, list[Key.reason]?.stringValue ?? ""))
     }
-    return found
+  }
+
+  func add(_ number: Int, _ message: FlowEntry, _ reason: String) throws(WormholeError) {
+    let file = number.fileName + Self.mark
+    try folder.write(
+      file,
+      [
+        Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
+        Key.reason: .string(reason),
+      ])
+    waiting.append(entry(file, message.receiver, message.name, reason))
+  }
+
+  private func entry(
+    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String
+  ) -> FlowEntry {
+    FlowEntry(.outcome(.deadLettered(reason: reason)), to: receiver, name, source: .refusal(file))
   }
 
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }

@@ -17,8 +17,9 @@ package final class Residents {
   }
 
   private func keep(_ proxy: Proxy) throws(WormholeError) {
-    proxies[proxy.resident] = proxy
+    // A proxy without a watch would stand still: it is opened again.
     try watch?.add(proxy)
+    proxies[proxy.resident] = proxy
   }
 
   /// The proxy of a member or a guest, made if need be.

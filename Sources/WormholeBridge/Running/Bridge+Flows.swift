@@ -13,6 +13,8 @@ extension Bridge {
   private static let mostUnfinished = 16
   private static let longestPause = Duration.seconds(30)
   private static let mostHeld = 64
+  /// The least `max_payload` of servers: half a bundle of the usual size and more.
+  private static let leastPayload = 512 << 10
 
   private enum Key {
     static let (flow, behind, own) = ("flow", "behind", "own")
@@ -124,7 +126,7 @@ extension Bridge {
   /// Moves the flow to a machine on, as far as that is possible without waiting.
   func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
     do {
-      if pair.isDirty || !pair.changed.isEmpty {
+      if pair.isDirty || !pair.changed.isEmpty || !pair.out.refusals.waiting.isEmpty {
         // After a listing of all, what a full window has left over is looked for at all of them.
         let proxies =
           pair.isDirty
@@ -164,6 +166,13 @@ extension Bridge {
   ) throws {
     guard !pair.isPublishing, pair.retry ?? now <= now, let subjects = link.subjects else { return }
     let largest = link.connection.server.maxPayload - 64 << 10
+    guard largest >= Self.leastPayload - 64 << 10 else {
+      // Messages that wait are not to blame, and must not become dead letters.
+      end = BridgeEnd(
+        .refused, "the servers carry messages of \(link.connection.server.maxPayload) bytes only",
+        hint: "set 'max_payload' to 1MB on all servers and leaves")
+      return
+    }
     pair.retry = nil
     guard
       let bundle = try pair.out.bundle(

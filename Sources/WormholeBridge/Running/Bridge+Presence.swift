@@ -39,7 +39,8 @@ extension Bridge {
     link.nextBeat = now + Heartbeat.interval
     for member in conflicts.keys { settleHome(of: member) }
     countMessages()
-    if nextSweep <= now {
+    // A message of a flow that has failed may be received and not yet delivered.
+    if nextSweep <= now, failed.isEmpty {
       nextSweep = now + .seconds(60)
       sweepGuests()
     }

@@ -17,8 +17,7 @@ package final class Bridge {
     package var token: String?
     /// The domain of the servers' JetStream, if the server on this machine does not state it.
     package var domain: String?
-    /// Whether the servers may do without a token: then every user of this machine can speak
-    /// through them.
+    /// Whether the servers may do without a token, so that every user of this machine can publish.
     package var allowsOpenServer = false
     /// How long the first connection may take.
     package var patience: Duration? = nil
@@ -34,7 +33,7 @@ package final class Bridge {
     let incoming: InFlow
     /// Whether something may wait for the machine at any proxy.
     var isDirty = true
-    /// The proxies at which something may wait.
+    /// The proxies with new messages, outcomes or requests to cancel.
     var changed: Set<Carrier.Resident> = []
     var isPublishing = false
     /// The next time to look although nothing has changed, and the pause after a failure.
