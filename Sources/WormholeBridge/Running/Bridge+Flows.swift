@@ -13,7 +13,7 @@ extension Bridge {
   private static let mostUnfinished = 16
   private static let longestPause = Duration.seconds(30)
   private static let mostHeld = 64
-  /// The least `max_payload` of servers: half a bundle of the usual size and more.
+  /// The least `max_payload` of servers, with which a bundle of the usual size passes.
   private static let leastPayload = 512 << 10
 
   private enum Key {
