@@ -87,7 +87,7 @@ import WormholeSyscalls
     let proxy = try Carrier(here.container).proxy(of: .member("ghost"), on: lost)
     let path = here.path + "/bridge"
     let commands = [
-      "cd '\(path)'", "mkdir -m 700 -p out/\(lost) in/\(lost)",
+      "cd '\(path)'", "mkdir -m 700 -p out in out/\(lost) in/\(lost)",
       "printf x > out/\(lost)/flow.plist", "printf x > in/\(lost)/cursor.plist",
     ]
     #expect(try run("sh", ["-c", commands.joined(separator: " && ")]).status == .exited(0))
