@@ -102,7 +102,7 @@ import WormholeSyscalls
     try Self.checkNothingIsLeft(machines)
   }
 
-  /// A file of any size takes a part of the flow only; and the order of one member's messages stays.
+  /// A file of any size takes a part of the flow only, and one member's messages keep their order.
   @Test func messagesToOthersGoOnBetweenPieces() throws {
     _ = try machines.opened().here.residents.proxy(of: .member("eve"), on: TwoMachines.thereName)
     let file = Self.bytes(40 * Self.piece)

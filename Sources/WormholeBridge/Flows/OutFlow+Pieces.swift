@@ -3,8 +3,9 @@ internal import Wormhole
 /// Large messages and files, in pieces.
 ///
 /// Large messages and everything else of the flow go on in turn: only a few pieces have numbers that
-/// the other machine has not confirmed, and they are shared out among the large messages. Messages to the same member that were sent
-/// later wait, since a member has the messages of a machine in their order.
+/// the other machine has not confirmed, and they are shared out among the large messages. Messages
+/// to the same member that were sent later wait, since a member has the messages of a machine in
+/// their order.
 extension OutFlow {
   /// How many bytes of pieces may be unconfirmed: what everything else waits for at most.
   static let mostPieceBytes = 16 * FlowPiece.bytes
