@@ -2,7 +2,7 @@ internal import Wormhole
 
 /// Large messages and files, in pieces.
 ///
-/// Large messages and everything else of the flow go on in turn: only a few pieces have numbers that
+/// Large messages and everything else of the flow go on in turn: only few pieces have numbers that
 /// the other machine has not confirmed, and they are shared out among the large messages. Messages
 /// to the same member that were sent later wait, since a member has the messages of a machine in
 /// their order.
