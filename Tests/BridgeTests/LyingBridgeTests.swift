@@ -69,8 +69,8 @@ private final class LyingRun {
     private let end = Monitor<(isOver: Bool, reason: String?)>((false, nil))
     private let threads: Monitor<[Thread]> = Monitor([])
 
+    // Used inside of a monitor only.
     final class SharedProxy: @unchecked Sendable {
-      // Only used inside of a monitor.
       let proxy: LyingProxy
       init(_ proxy: LyingProxy) { self.proxy = proxy }
     }
