@@ -27,6 +27,8 @@ package struct CarriedMessage: Sendable {
   package var expires: Date? { header.expires }
   /// The size of the file that was sent with the message; nil if none was sent.
   package var fileSize: Int? { header.file?.size }
+  /// What a carrier has written into a message that it has delivered here.
+  package var origin: PropertyListValue? { header.origin }
 
   /// Returns the file for the receiver's inbox.
   ///
