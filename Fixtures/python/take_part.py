@@ -102,6 +102,13 @@ def commit(channel, staging, value):
         return False
 
 
+def value_of(found):
+    """The value; None if there is none, or if it has expired."""
+    if "until" in found and found["until"] <= datetime.datetime.utcnow():
+        return None
+    return found.get("value")
+
+
 def add_one(found):
     if "home" in found:
         sys.exit("the value is a copy: its home is machine %s" % found["home"].get("machine"))
@@ -109,8 +116,11 @@ def add_one(found):
         "version": found["version"] + 1,
         "sent": datetime.datetime.utcnow(),
         "from": "take_part.py %d" % os.getpid(),
-        "value": found.get("value", 0) + 1,
+        "value": (value_of(found) or 0) + 1,
     }
+    # A changed value expires when the value would have.
+    if "until" in found and value_of(found) is not None:
+        changed["until"] = found["until"]
     # Without these, a change that another machine asks for again would be made twice.
     if "operations" in found:
         changed["operations"] = found["operations"]
@@ -160,7 +170,7 @@ def main():
         return inbox(container, name)
     channel = container + "/channels/" + escaped(name)
     if verb == "read":
-        print(read(channel).get("value"))
+        print(value_of(read(channel)))
     else:
         for _ in range(int(sys.argv[4])):
             change(channel, add_one)

@@ -17,6 +17,7 @@ extension ObjectForm {
       ("writer", "writer of the change"),
       ("recovered", "whether this is the value before a damaged value"),
       ("home", "machine whose value this is a copy of"),
+      ("expiresAt", "time at which the value expires or has expired"),
       ("confirmedAt", "time when the machine last stated that the copy is its latest value"),
       ("damage", "cause of the damage"),
     ])

@@ -19,7 +19,7 @@ extension Invocation {
     if has(.groupShared) { options.sharing = .group }
     let output = output
     options.log = { entry in
-      if entry.level >= .error { output.tell(entry.text) } else { output.explain(entry.text) }
+      if entry.level >= .error { output.warn(entry.text) } else { output.explain(entry.text) }
     }
     adjust(&options)
     let container: SharedContainer
@@ -42,9 +42,15 @@ extension Invocation {
   }
 
   private func open(_ place: Place, _ options: Options) throws -> SharedContainer {
-    switch place {
-    case .directory(let path): try SharedContainer(directory: path, options: options)
-    case .group(let name): try SharedContainer(group: name, options: options)
+    do throws(WormholeError) {
+      switch place {
+      case .directory(let path): return try SharedContainer(directory: path, options: options)
+      case .group(let name): return try SharedContainer(group: name, options: options)
+      }
+    } catch {
+      guard options.createsIfMissing, error.code == .notFound else { throw error }
+      // Not a *no*: the command cannot do what it was asked for.
+      throw Failure(error, as: .configuration)
     }
   }
 

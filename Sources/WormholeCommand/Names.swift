@@ -11,16 +11,48 @@ enum Names {
   /// The names of the kind that precedes on the command line.
   case removable
 
+  /// The IDs of the messages that wait for the name before on the command line.
+  static let waiting: Found = { invocation in
+    let messages = try? invocation.peerBefore?.queue.filter { $0.state != .claimed }
+    return (messages ?? []).map {
+      Proposal.Word($0.id, words($0.kind, $0.from))
+    }
+  }
+
+  /// The IDs of the dead letters of the name before on the command line.
+  static let deadLetters: Found = { invocation in
+    let letters = try? invocation.peerBefore?.deadLetters
+    return (letters ?? []).map { Proposal.Word($0.id, words($0.kind, $0.from)) }
+  }
+
+  private static func words(_ kind: String?, _ sender: String?) -> String {
+    [kind, sender.map { "from \($0)" }].compactMap { $0 }.joined(separator: " ")
+  }
+
   /// The names in the container; none if it cannot be read, because completion shows no errors.
   var found: Found {
     { invocation in
-      // A group's container is marked as a group's, and the command line may not contain the option
-      // for sharing yet.
-      let container =
-        (try? invocation.open(create: false) { $0.isForReading = true })
-        ?? (try? invocation.open(create: false) { ($0.isForReading, $0.sharing) = (true, .group) })
-      let names = try? container?.names(self, after: invocation.operands)
+      let names = try? invocation.containerToComplete?.names(self, after: invocation.operands)
       return (names ?? []).map { Proposal.Word($0) }
+    }
+  }
+}
+
+extension Invocation {
+  /// The container that the incomplete line names; nil if it cannot be read.
+  fileprivate var containerToComplete: SharedContainer? {
+    // A group's container is marked as a group's, and the command line may not contain the option
+    // for sharing yet.
+    (try? open(create: false) { $0.isForReading = true })
+      ?? (try? open(create: false) { ($0.isForReading, $0.sharing) = (true, .group) })
+  }
+
+  /// The member or the queue that the line names, as far as it is complete.
+  fileprivate var peerBefore: Peer? {
+    get throws {
+      guard let name = operands.first, let container = containerToComplete else { return nil }
+      let isQueue = try has(.ofQueue) || container.queues().contains(name)
+      return isQueue && !has(.ofMember) ? container.peer(name).ofQueue : container.peer(name)
     }
   }
 }

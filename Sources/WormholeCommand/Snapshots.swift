@@ -15,6 +15,9 @@ extension Output {
         "writtenAt": DateText.format(snapshot.metadata.writtenAt).map { .string($0) },
         "recovered": .boolean(snapshot.metadata.isRecovered),
         "home": snapshot.metadata.home.map { .string($0) },
+        "expiresAt": snapshot.metadata.expiresAt.flatMap { DateText.format($0) }.map {
+          .string($0)
+        },
         "confirmedAt": snapshot.metadata.confirmedAt.flatMap { DateText.format($0) }.map {
           .string($0)
         },

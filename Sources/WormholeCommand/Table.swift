@@ -19,6 +19,12 @@ extension Table {
     ],
     statuses: ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) },
     forms: { ObjectForm.all },
+    synonyms: [
+      ("set", ["put"]), ("del", ["clear", "remove channel"]), ("rm", ["clear", "remove"]),
+      ("ls", ["list"]), ("pub", ["put", "send", "post"]), ("publish", ["put", "send", "post"]),
+      ("sub", ["watch", "receive", "observe"]), ("subscribe", ["watch", "receive", "observe"]),
+      ("top", ["status"]), ("version", ["--version"]),
+    ],
     verbs: [
       ("put", { .put }), ("get", { .get }), ("watch", { .watch }), ("update", { .update }),
       ("clear", { .clear }), ("remove", { .remove }), ("list", { .list }), ("send", { .send }),

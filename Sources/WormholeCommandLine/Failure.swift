@@ -39,6 +39,12 @@ package struct Failure: Error {
     self.details = details
   }
 
+  /// As `init(_:)`, with another exit status than the status of the error's code.
+  package init(_ error: WormholeError, as status: ExitCode) {
+    self.init(error)
+    self.status = status.rawValue
+  }
+
   package init(_ error: any Error) {
     switch error {
     case let error as Failure: self = error
@@ -48,6 +54,15 @@ package struct Failure: Error {
     case let error as any FailureTold: self = error.failure
     default: self.init(.software, "system", "cannot continue: \(error)")
     }
+  }
+
+  /// Whether the failure is a *no*, which the exit status states completely, as nothing was found.
+  ///
+  /// The failure of another program has the same status, and a reason of its own.
+  var isNo: Bool {
+    let others: [WormholeError.Code] = [.rejected, .deadLettered, .cancelled]
+    return status == ExitCode.no.rawValue
+      && !others.contains { details["code"] == .string($0.rawValue) }
   }
 
   /// The same failure as an object, for a program to read.
@@ -86,9 +101,9 @@ package enum ExitCode: Int32, CaseIterable {
     case .unavailable: "the peer is not running, or its name is taken"
     case .software: "another error of the system, or a call that would wait for itself"
     case .full: "the disk or the quota is full; nothing was changed"
-    case .tryAgain: "the value has changed in the meantime, or a resource is exhausted: try again"
+    case .tryAgain: "a value has changed, a lock is busy, or a resource is exhausted: try again"
     case .refused: "refused because of the owner, permissions or type of a file"
-    case .configuration: "the directory is not a container, or has a later format"
+    case .configuration: "the directory is not a container, cannot be made, or has a later format"
     case .neverRan: "the program to run was not started"
     case .notRunnable: "the program to run cannot be executed"
     case .noProgram: "the program to run was not found"

@@ -5,14 +5,27 @@ package struct Help {
   package init(_ table: Table) { self.table = table }
 
   package var short: String {
-    let verbs = table.verbs.map { ($0.name, $0.summary) }
     return """
       usage: \(table.name) \(table.synopsis) VERB ...
 
-      \(Self.list(verbs))
+      \(verbs)
       '\(table.name) help VERB' describes a verb, '\(table.name) --help' the whole command.
 
       """
+  }
+
+  /// The verbs, with those that have a heading of their own last.
+  private var verbs: String {
+    let all = table.verbs
+    let width = all.map(\.name.count).max()
+    func list(_ heading: String?) -> String {
+      Self.list(all.filter { $0.heading == heading }.map { ($0.name, $0.summary) }, width)
+    }
+    var headings: [String] = []
+    for case let heading? in all.map(\.heading) where !headings.contains(heading) {
+      headings.append(heading)
+    }
+    return list(nil) + headings.map { "\n\($0):\n\(list($0))" }.joined()
   }
 
   package func short(_ verb: Verb) -> String {
@@ -27,7 +40,7 @@ package struct Help {
       \(table.purpose)
 
       Verbs:
-      \(Self.list(table.verbs.map { ($0.name, $0.summary) }))
+      \(verbs)
       Options of all verbs:
       \(Self.list(table.options.map { ($0.usage, $0.help) } + Table.answers))
       Environment:
@@ -61,8 +74,10 @@ package struct Help {
   }
 
   /// Formats the entries in two columns.
-  private static func list(_ entries: [(String, String)]) -> String {
-    let width = (entries.map(\.0.count).max() ?? 0) + 2
+  ///
+  /// - Parameter width: the width of the first column; nil for the width of the entries.
+  private static func list(_ entries: [(String, String)], _ width: Int? = nil) -> String {
+    let width = (width ?? entries.map(\.0.count).max() ?? 0) + 2
     return entries.map { left, right in
       "  \(left)\(String(repeating: " ", count: width - left.count))\(right)\n"
     }.joined()
@@ -103,7 +118,7 @@ extension Verb {
       }
       guard let verb = table.verb(name) else {
         throw Failure.usage(
-          "cannot help with '\(name)': there is no such verb; try '\(table.name) --help'")
+          "cannot help with '\(name)': there is no such verb; \(table.advice(instead: name))")
       }
       try invocation.output.write(Array(Help(table).long(verb).utf8))
       return 0

@@ -48,16 +48,41 @@ package struct Invocation: Sendable {
     return number
   }
 
+  /// Returns a duration: a number of seconds, or a number with its unit.
   package func seconds(_ option: Option) throws(Failure) -> Duration? {
     guard let text = value(option) else { return nil }
-    guard let seconds = Double(text), seconds >= 0, seconds <= 1e9 else {
-      throw .usage("cannot use \(option.usage): '\(text)' is not a number of seconds")
+    guard let duration = Duration(text: text) else {
+      throw .usage(
+        "cannot use \(option.usage): '\(text)' is not a duration; use a number of seconds, or a "
+          + "unit as in 300ms, 5s, 2m, 1h or 1d")
     }
-    return .seconds(seconds)
+    return duration
   }
 
   /// Returns the deadline of a wait.
   package func deadline(_ option: Option) throws(Failure) -> Instant? {
     try seconds(option).map { Instant.now + $0 }
+  }
+}
+
+extension Duration {
+  /// The units of a duration on the command line, in seconds; `ms` is before `s`, whose end it has.
+  private static let units: [(name: String, seconds: Double)] = [
+    ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400),
+  ]
+
+  /// Reads a duration such as `300ms`, `5s`, `2m`, `1.5h` or `1d`; nil for any other text.
+  ///
+  /// A number without a unit counts seconds. A duration is not negative, and not longer than a
+  /// billion seconds.
+  package init?(text: String) {
+    var number = text
+    var scale = 1.0
+    if Double(text) == nil, let unit = Self.units.first(where: { text.ends(with: $0.name) }) {
+      number = String(text.dropLast(unit.name.count))
+      scale = unit.seconds
+    }
+    guard let count = Double(number), count * scale >= 0, count * scale <= 1e9 else { return nil }
+    self = .seconds(count * scale)
   }
 }

@@ -40,7 +40,7 @@ package struct Option: Sendable {
     self.isRepeatable = isRepeatable
   }
 
-  /// The option in a usage line, as in `--timeout S`.
+  /// The option in a usage line, as in `--timeout D`.
   package var usage: String { "--\(name)" + (argument.map { " \($0.name)" } ?? "") }
 }
 

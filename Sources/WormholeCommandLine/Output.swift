@@ -60,13 +60,16 @@ package struct Output: Sendable {
     if !isQuiet { complain(words) }
   }
 
+  /// Prints a message about a failure that does not end the command, with `--quiet` too.
+  package func warn(_ words: String) { complain(words) }
+
   /// Prints a message for a user who wants every detail.
   package func explain(_ words: String) {
     if isVerbose { complain(words) }
   }
 
   package func tell(_ failure: Failure) {
-    if isQuiet, failure.status == ExitCode.no.rawValue { return }
+    if isQuiet, failure.isNo { return }
     guard isJSON, let line = try? ObjectForm.error.line(failure.object) else {
       complain(failure.sentence)
       return

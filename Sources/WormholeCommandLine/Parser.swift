@@ -9,6 +9,7 @@ package struct Parser {
   private var command: [String] = []
   /// Whether the last operand is a truth value.
   private var hasTruth = false
+  private var hasDashes = false
 
   /// The request of a command line.
   package enum Request {
@@ -40,6 +41,7 @@ package struct Parser {
     while let word = rest.popFirst() {
       switch word {
       case "--":
+        hasDashes = true
         try readAfterDashes(rest)
         rest = []
       case "-h": return .shortHelp(verb)
@@ -62,9 +64,7 @@ package struct Parser {
 
   private func find(_ name: String) throws(Failure) -> Verb {
     guard let verb = table.verb(name) else {
-      let guess = Spelling.guess(name, among: table.names).map { "did you mean '\($0)'?" }
-      throw .usage(
-        "cannot run '\(name)': there is no such verb; \(guess ?? "try '\(table.name) --help'")")
+      throw .usage("cannot run '\(name)': there is no such verb; \(table.advice(instead: name))")
     }
     return verb
   }
@@ -97,6 +97,7 @@ package struct Parser {
     let known = table.options + (verb?.options ?? [])
     guard let option = known.first(where: { "--" + $0.name == parts[0] }) else {
       if readShorthand(word) { return }
+      if let failure = misplacedCommand { throw failure }
       let help = verb.map { "\(table.name) help \($0.name)" } ?? "\(table.name) --help"
       let guess = Spelling.guess(parts[0], among: known.map { "--" + $0.name })
       throw .usage(
@@ -123,6 +124,17 @@ package struct Parser {
     options.append(Invocation.Given(name: option.name, value: value))
   }
 
+  /// The error of a command line with a command that has no `--` before it.
+  private var misplacedCommand: Failure? {
+    guard let verb, let last = verb.operands.last, last.isCommand, last.name == "CMD", !hasDashes
+    else { return nil }
+    let most = verb.operands.dropLast().reduce(0) { $1.most == .max ? .max : $0 + $1.most }
+    guard operands.count > most else { return nil }
+    return .usage(
+      "cannot \(verb.name): unexpected argument '\(operands[most])'; "
+        + "put '--' before the command")
+  }
+
   private mutating func finish(_ output: Output) throws(Failure) -> Invocation {
     guard let verb else {
       throw .usage("cannot run: no verb is given; try '\(table.name) --help'")
@@ -143,6 +155,7 @@ package struct Parser {
         "cannot \(verb.name): \(required[operands.count].name) is missing; "
           + "try '\(table.name) help \(verb.name)'")
     }
+    if let misplacedCommand { throw misplacedCommand }
     if operands.count > most {
       throw .usage(
         "cannot \(verb.name): unexpected argument '\(operands[most])'; "
@@ -150,7 +163,9 @@ package struct Parser {
     }
     if verb.operands.last?.kind == .command, command.isEmpty {
       throw .usage(
-        "cannot \(verb.name): no command after '--'; try '\(table.name) help \(verb.name)'")
+        hasDashes
+          ? "cannot \(verb.name): no command after '--'; try '\(table.name) help \(verb.name)'"
+          : "cannot \(verb.name): no command is given; put '--' before the command")
     }
     if hasTruth, let last = operands.indices.last {
       switch operands[last].lowercased() {

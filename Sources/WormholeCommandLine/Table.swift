@@ -1,3 +1,5 @@
+internal import WormholeSyscalls
+
 /// A command as one table: the single source of its parser, help, manual page and completions.
 package final class Table: Sendable {
   /// An entry of two columns: the text to type or set, and its purpose.
@@ -21,6 +23,8 @@ package final class Table: Sendable {
   package let statuses: [Entry]
   /// The objects that `--json` writes.
   package let forms: @Sendable () -> [ObjectForm]
+  /// The words that other tools use for verbs, with the verbs or options to use here.
+  package let synonyms: [(word: String, uses: [String])]
   /// The verbs by name, in closures, so that a start sets up only the texts of its own verb.
   private let entries: [(name: String, verb: @Sendable () -> Verb)]
 
@@ -28,6 +32,7 @@ package final class Table: Sendable {
     _ name: String, _ version: String, _ summary: String, synopsis: String, purpose: String,
     details: [String], options: [Option], variables: [Entry], statuses: [Entry],
     forms: @escaping @Sendable () -> [ObjectForm] = { [] },
+    synonyms: [(word: String, uses: [String])] = [],
     verbs: [(name: String, verb: @Sendable () -> Verb)]
   ) {
     self.name = name
@@ -40,6 +45,7 @@ package final class Table: Sendable {
     self.variables = variables
     self.statuses = statuses
     self.forms = forms
+    self.synonyms = synonyms
     entries = verbs
   }
 
@@ -49,7 +55,20 @@ package final class Table: Sendable {
 
   package func verb(_ name: String) -> Verb? { entries.first { $0.name == name }?.verb() }
 
-  /// Returns a usage line, as in `wormhole get CHANNEL [--json] [--timeout S]`.
+  /// Returns the next step after a verb that does not exist.
+  package func advice(instead name: String) -> String {
+    // A synonym of which this program has no verb is not worth a mention.
+    let uses = synonyms.first { $0.word == name }?.uses.filter { use in
+      use.begins(with: "-") || names.contains(use.parts(between: " ")[0])
+    }
+    if let uses, !uses.isEmpty {
+      return "use " + uses.map { "'\($0)'" }.joined(separator: " or ")
+    }
+    let guess = Spelling.guess(name, among: names)
+    return guess.map { "did you mean '\($0)'?" } ?? "try '\(self.name) --help'"
+  }
+
+  /// Returns a usage line, as in `wormhole get CHANNEL [--json] [--timeout D]`.
   package func usage(of verb: Verb) -> String { name + " " + verb.usage }
 
   /// The arguments that replace a verb, or replace the action of a verb.
@@ -64,6 +83,6 @@ package final class Table: Sendable {
 extension Option {
   package static let json = Option("json", nil, "write one JSON object per line, errors included")
   package static let quiet = Option(
-    "quiet", nil, "print no notes, and no error if the exit status is 1")
+    "quiet", nil, "print no notes, and no error if there is no result")
   package static let verbose = Option("verbose", nil, "print additional notes on standard error")
 }

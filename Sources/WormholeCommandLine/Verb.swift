@@ -36,13 +36,15 @@ package final class Verb: Sendable {
   package let examples: [Example]
   /// Short words for an option with its value, as `-int`.
   package let shorthands: [String: Shorthand]
+  /// The heading under which help lists the verb; nil for the list of all other verbs.
+  package let heading: String?
   /// Runs the verb, and returns the exit status.
   package let run: @Sendable (Invocation) throws -> Int32
 
   package init(
     _ name: String, _ summary: String, _ operands: [Operand] = [], _ options: [Option] = [],
     _ details: [String], _ examples: [Example], shorthands: [String: Shorthand] = [:],
-    run: @escaping @Sendable (Invocation) throws -> Int32
+    heading: String? = nil, run: @escaping @Sendable (Invocation) throws -> Int32
   ) {
     self.name = name
     self.summary = summary
@@ -51,10 +53,11 @@ package final class Verb: Sendable {
     self.details = details
     self.examples = examples
     self.shorthands = shorthands
+    self.heading = heading
     self.run = run
   }
 
-  /// The usage line, as in `get CHANNEL [--json] [--timeout S]`.
+  /// The usage line, as in `get CHANNEL [--json] [--timeout D]`.
   package var usage: String {
     let operands = operands.filter { !$0.isCommand }.map(\.usage)
     let command = operands.count == self.operands.count ? [] : [self.operands.last!.usage]

@@ -54,6 +54,21 @@ struct CompletionTests {
     #expect(again.contains("--env") && !again.contains("--register"))
   }
 
+  @Test func bashOffersIdentifiers() throws {
+    let stage = try Stage()
+    _ = try stage.run(
+      "for i in one two; do wormhole send --to tv --id $i x; done; "
+        + "wormhole send --queue jobs --id job x; "
+        + "wormhole receive --as tv --attempts 1 --count 1 --timeout 1s --exec false")
+    #expect(try offers(["wormhole", "queue", "jobs", "--cancel", ""], in: stage) == ["job"])
+    let dead = try offers(["wormhole", "queue", "tv", "--retry", ""], in: stage)
+    #expect(!dead.isEmpty && dead.isSubset(of: ["one", "two"]))
+    #expect(try offers(["wormhole", "queue", "tv", "--discard", ""], in: stage) == dead)
+    let waiting = try offers(["wormhole", "queue", "tv", "--cancel", ""], in: stage)
+    #expect(waiting == Set(["one", "two"]).subtracting(dead))
+    #expect(try offers(["wormhole", "queue", "nobody", "--cancel", ""], in: stage).isEmpty)
+  }
+
   /// The line does not state the group's sharing when names are requested, and nothing is at stake.
   @Test func bashOffersTheNamesOfAGroupsContainer() throws {
     let stage = try Stage()
@@ -69,7 +84,7 @@ struct CompletionTests {
         == Set(ValueType.allCases.map(\.rawValue)))
     #expect(try offers(["wormhole", "get", "seat."], in: stage) == ["seat.a", "seat.b"])
     #expect(try offers(["wormhole", "watch", "speed", "s"], in: stage).count == 3)
-    #expect(try offers(["wormhole", "get", "speed", "s"], in: stage).isEmpty)
+    #expect(try offers(["wormhole", "put", "speed", "s"], in: stage).isEmpty)
     #expect(try offers(["wormhole", "completions", ""], in: stage) == ["bash", "fish", "zsh"])
     #expect(
       try offers(["wormhole", "defaults", ""], in: stage)

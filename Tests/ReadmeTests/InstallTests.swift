@@ -35,6 +35,30 @@ import WormholeSyscalls
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
   }
 
+  /// The static command is built in a copy of its own, so that neither build replaces the other's.
+  @Test(.enabled(if: TestRun.isLong, "WORMHOLE_LONG=1 lets it run"))
+  func theStaticCommandIsBuiltWithoutItsSymbols() throws {
+    for tool in ["git", "swift"] where Programs.installed(tool) == nil {
+      return skip("the static command", missing: tool)
+    }
+    let home = try TemporaryDirectory(isPlain: true)
+    try makeRepository(at: home.path)
+    let readme = try Readme()
+    let sentence = try #require(readme.text.firstMatch(of: /With `([^`]+)` it also runs/))
+    let line = try #require(
+      readme.session("install").exchanges.first { $0.command.hasPrefix("swift build") })
+    try shell("cd '\(home.path)'\n\(line.command) \(sentence.output.1)", within: long * 3)
+    let folder = try run(
+      "swift",
+      ["build", "-c", "release", "--show-bin-path", "--package-path"]
+        + [home.path]
+    ).output.split(separator: "\n")
+    let program = "\(try #require(folder.last))/wormhole"
+    #expect(try run(program, ["--version"]).output.hasPrefix("wormhole "))
+    let size = try Descriptor.open(path: program, [.readOnly]).status().size
+    #expect(size < 25_000_000, "the symbols are half of the file")
+  }
+
   private let long = Duration.seconds(300)
 
   private func write(
@@ -61,8 +85,10 @@ import WormholeSyscalls
       """, environment: ["VERSION=" + Project.version])
   }
 
-  private func shell(_ script: String, environment: [String] = []) throws {
-    let outcome = try run("sh", ["-ec", script], environment: environment)
+  private func shell(
+    _ script: String, environment: [String] = [], within time: Duration = patience
+  ) throws {
+    let outcome = try run("sh", ["-ec", script], environment: environment, within: time)
     try #require(outcome.status == .exited(0), "\(outcome.errors)")
   }
 }

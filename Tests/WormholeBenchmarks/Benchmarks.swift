@@ -1,4 +1,5 @@
 import Foundation
+import WormholeSyscalls
 
 /// The program `wormhole-bench`.
 @main enum Benchmarks {
@@ -67,13 +68,21 @@ import Foundation
           try Outcome.run(type, size)
           continue
         }
+        show("measuring \(type.name), \(size.rawValue)")
         let outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
+        show("")
         report.outcomes.append(outcome)
         if !options.wantsJSON { print(Report.lines(outcome)) }
       }
     }
     if options.wantsJSON { print(try report.json()) }
     return !options.isGate || !report.outcomes.contains { $0.isMissed }
+  }
+
+  /// Shows the present work on standard error, if that is a terminal; nothing removes the line.
+  private static func show(_ words: String) {
+    guard StandardStream.error.isTerminal else { return }
+    try? StandardStream.error.write("\r\u{1B}[K\(words)")
   }
 
   private static func complain(_ text: String) {

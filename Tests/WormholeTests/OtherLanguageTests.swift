@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -23,6 +24,25 @@ import WormholeSyscalls
     try meeting.container.channel("tür/1", of: Int.self).put(42)
     guard let reader = try python(["tür/1", "read"]) else { return }
     #expect(try reader.outcome().output == "42\n")
+  }
+
+  /// By the wall clock, which the two programs share.
+  @Test func findsNoExpiredValue() throws {
+    let visits = meeting.container.channel("visits", of: Int.self)
+    try visits.put(41, timeToLive: .seconds(3600))
+    let until = try #require(try visits.metadata?.expiresAt)
+    guard let writer = try python(["visits", "add", "1"]) else { return }
+    #expect(try writer.outcome().status == .exited(0))
+    #expect(try visits.value == 42)
+    let later = try #require(try visits.metadata?.expiresAt)
+    // Python's times have microseconds.
+    #expect(abs(later.timeIntervalSince(until)) < 0.001)
+    try visits.put(7, timeToLive: .milliseconds(1))
+    try eventually("the value expires") { try visits.value == nil }
+    #expect(try python(["visits", "read"])?.outcome().output == "None\n")
+    _ = try python(["visits", "add", "1"])?.outcome()
+    #expect(try visits.value == 1)
+    #expect(try visits.latest?.version == 4)
   }
 
   /// P2: two Python processes and two of the library's, and not an update is lost.

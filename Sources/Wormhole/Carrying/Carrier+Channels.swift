@@ -15,6 +15,8 @@ extension Carrier {
     package let writer: String
     /// Nil if the channel was cleared.
     package let value: PropertyListValue?
+    /// When the value expires, by the wall clock; nil for never.
+    package var until: Date?
   }
 
   // MARK: At home
@@ -24,7 +26,7 @@ extension Carrier {
     try container.channel(channel, of: PropertyListValue.self).latest.map {
       ChannelContent(
         version: $0.version, sent: $0.metadata.writtenAt, writer: $0.metadata.writer,
-        value: $0.value)
+        value: $0.value, until: $0.metadata.expiresAt)
     }
   }
 
@@ -44,7 +46,8 @@ extension Carrier {
     let slot = try container.storage.slot(.channels, change.channel)
     let writer = SlotWriter(slot, of: container, name: change.channel)
     let reader = SlotReader(
-      limits: container.options.limits, name: change.channel, operation: operation)
+      limits: container.options.limits, name: change.channel, operation: operation,
+      clock: container.options.environment.sinceEpoch)
     var answer = ChannelAnswer(.refused)
     let beside = Mutants.has(.operationsBeside) ? try operationBeside(change, machine) : nil
     try WormholeError.writing(operation, change.channel) {
@@ -58,7 +61,9 @@ extension Carrier {
         }
         guard change.expected == nil || change.expected == present else {
           let snapshot = try reader.snapshot(of: content, as: PropertyListValue.self)
-          answer = ChannelAnswer(.differs, version: present ?? 0, value: snapshot?.value)
+          answer = ChannelAnswer(
+            .differs, version: present ?? 0, value: snapshot?.value,
+            until: snapshot?.metadata.isCleared == false ? snapshot?.metadata.expiresAt : nil)
           return .none
         }
         count.handOn(change.operation, of: machine)
@@ -68,7 +73,8 @@ extension Carrier {
           return .none
         }
         answer = ChannelAnswer(.made, version: count.next)
-        return .put(try writer.seal(change.value, count, operation), note: count.note)
+        return .put(
+          try writer.seal(change.value, count, until: change.until, operation), note: count.note)
       }
     }
     if Mutants.has(.operationsBeside) { try noteBeside(change, machine) }
@@ -117,7 +123,7 @@ extension Carrier {
           guard count.present != content.version || count.home == nil else { return .none }
           let fields = Envelope.Fields(
             version: content.version, sent: content.sent, from: content.writer,
-            home: ChannelHome(machine: machine, since: now))
+            home: ChannelHome(machine: machine, since: now), until: content.until)
           let encoder = BinaryEncoder(limits: container.options.limits)
           // The next change has to read that this is a copy.
           return .put(

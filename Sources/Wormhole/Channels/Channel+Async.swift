@@ -27,6 +27,20 @@ extension Channel {
     }
   }
 
+  /// Puts a value that expires, in place of the present content.
+  ///
+  /// The async overload; runs off the task's thread. If the task is cancelled while it waits,
+  /// nothing is changed.
+  @discardableResult
+  public func put(
+    _ value: Value, timeToLive: Duration, ifVersion expected: Int? = nil,
+    durability: Durability? = nil
+  ) async throws(WormholeError) -> Int {
+    try await offPool("put value into") { () throws(WormholeError) in
+      try put(value, timeToLive: timeToLive, ifVersion: expected, durability: durability)
+    }
+  }
+
   /// Clears the value; the version continues to rise.
   ///
   /// The async overload; runs off the task's thread. If the task is cancelled while it waits,

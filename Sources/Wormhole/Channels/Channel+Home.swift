@@ -1,4 +1,4 @@
-internal import FoundationEssentials
+package import FoundationEssentials
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
@@ -12,6 +12,8 @@ package struct HomeChange<Value: Codable & Sendable>: Codable, Sendable {
   package var expected: Int?
   /// The new value; nil to clear the channel.
   package var value: Value?
+  /// When the new value expires; nil for never.
+  package var until: Date?
 }
 
 /// The home's answer.
@@ -31,9 +33,15 @@ package struct HomeAnswer<Value: Codable & Sendable>: Codable, Sendable {
   package var version = 0
   package var value: Value?
   package var reason: String?
+  /// When the value expires; nil for never.
+  package var until: Date?
 
-  package init(_ result: Result, version: Int = 0, value: Value? = nil, reason: String? = nil) {
+  package init(
+    _ result: Result, version: Int = 0, value: Value? = nil, reason: String? = nil,
+    until: Date? = nil
+  ) {
     (self.result, self.version, self.value, self.reason) = (result, version, value, reason)
+    self.until = until
   }
 }
 
@@ -43,12 +51,12 @@ extension Channel {
   static var changeKind: String { "wormhole.change" }
 
   func putAtHome(
-    _ value: Value, ifVersion expected: Int?, _ refusal: WormholeError
+    _ value: Value, ifVersion expected: Int?, until: Date? = nil, _ refusal: WormholeError
   ) throws(WormholeError) -> Int {
     try throwing("put value into channel") {
-      try changeAtHome("put value into channel", refusal, ifVersion: expected) { _, _ in
-        (expected, value)
-      }.version
+      try changeAtHome(
+        "put value into channel", refusal, ifVersion: expected, until: until, keepsTime: false
+      ) { _, _ in (expected, value) }.version
     }
   }
 
@@ -93,21 +101,26 @@ extension Channel {
   /// - Parameters:
   ///   - refusal: the error of the change on this machine, thrown again unless the channel is a
   ///     copy.
+  ///   - given: when the new value expires.
+  ///   - keepsTime: whether the new value expires when the present value would have.
   ///   - change: receives value and version; returns the change, nil for none. Called again if the
   ///     home has a newer value.
   private func changeAtHome(
     _ operation: String, _ refusal: WormholeError, ifVersion expected: Int?,
+    until given: Date? = nil, keepsTime: Bool = true,
     _ change: (Value?, Int) throws -> (expected: Int?, value: Value?)?
   ) throws -> (value: Value?, version: Int) {
     guard refusal.code == .unreachable, try slot.get().home() != nil else { throw refusal }
     let snapshot = try known()
     var (value, version) = (snapshot?.value, snapshot?.version ?? 0)
+    var until = value == nil ? nil : snapshot?.metadata.expiresAt
     while true {
       guard let wanted = try change(value, version) else { return (value, version) }
-      let answer = try ask(operation, wanted.expected, wanted.value)
+      let answer = try ask(
+        operation, wanted.expected, wanted.value, until: keepsTime ? until : given)
       switch answer.result {
       case .made: return (wanted.value, answer.version)
-      case .differs: (value, version) = (answer.value, answer.version)
+      case .differs: (value, version, until) = (answer.value, answer.version, answer.until)
       case .unreachable, .refused:
         throw WormholeError(
           answer.result == .refused ? .refused : .unreachable, operation, name,
@@ -135,11 +148,11 @@ extension Channel {
   /// Asks until there is an answer, always under the same ID: a carrier may end after the home has
   /// made the change.
   private func ask(
-    _ operation: String, _ expected: Int?, _ value: Value?
+    _ operation: String, _ expected: Int?, _ value: Value?, until: Date?
   ) throws(WormholeError) -> HomeAnswer<Value> {
     let change = HomeChange(
       channel: name, operation: container.options.environment.randomName(), expected: expected,
-      value: value)
+      value: value, until: until)
     let deadline = OffPool.terms?.deadline ?? .now + container.options.timeout
     var wasAsked = false
     while true {

@@ -15,7 +15,8 @@ extension Channel {
   ///
   /// Setting the value to nil clears the channel. If the value is `Equatable` and the body leaves
   /// it equal, nothing is changed and no watcher is notified; to notify with an equal value, use
-  /// `put(_:ifVersion:durability:)`.
+  /// `put(_:ifVersion:durability:)`. The body receives nil for an expired value; a changed value
+  /// expires when the value before it would have.
   ///
   /// The body runs on the calling thread. If another process takes the lock over because this
   /// process is suspended, the body runs again, on a newer value, and its earlier changes are
@@ -74,7 +75,10 @@ extension Channel {
     ) { content in
       // A body that depends on a copy runs only if its result can be carried to the home.
       let count = try writer.count(content)
-      let snapshot = try reader.snapshot(of: content, as: Value.self)
+      let opened = try reader.open(content)
+      let snapshot = try opened.map {
+        try reader.snapshot(of: $0.file, isRecovered: $0.isRecovered, as: Value.self)
+      }
       let before = snapshot?.value
       after = before
       latest = snapshot?.metadata.version ?? 0
@@ -84,7 +88,9 @@ extension Channel {
       }
       if isUnchanged(before, after) { return .none }
       latest = count.next
-      return .put(try writer.seal(after, count, "update channel"), note: count.note)
+      // A changed value expires when the value would have.
+      let until = opened.flatMap { $0.file.isExpired ? nil : $0.file.header.until }
+      return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
     }
     return (after, latest)
   }

@@ -112,7 +112,9 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
   }
 
   func reader(_ operation: String = "read channel") -> SlotReader {
-    SlotReader(limits: container.options.limits, name: name, operation: operation)
+    SlotReader(
+      limits: container.options.limits, name: name, operation: operation,
+      clock: container.options.environment.sinceEpoch)
   }
 
   func writer() throws(WormholeError) -> SlotWriter {

@@ -35,7 +35,7 @@ extension SharedContainer {
       case .dictionary(let entries)? = try? BinaryPropertyList.decode(bytes, limits: limits),
       case .integer(let version)? = entries["version"], version > 0, version < .max,
       case .date(let sent)? = entries["sent"], case .string(let from)? = entries["from"],
-      entries["home"] == nil
+      entries["home"] == nil, entries["until"] == nil
     {
       let value = entries["value"]
       let metadata = Metadata(

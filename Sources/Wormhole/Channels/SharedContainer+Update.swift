@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 public import WormholeContainerStorage
 internal import WormholePropertyLists
 
@@ -66,6 +67,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   private let reader: SlotReader
   private let writer: SlotWriter
   private var before: Value?
+  private var until: Date?
   private var count = VersionCount(0)
   var after: Value?
 
@@ -78,7 +80,11 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   }
 
   func open(_ content: Slot.Content) throws(WormholeError) {
-    before = try reader.snapshot(of: content, as: Value.self)?.value
+    let opened = try reader.open(content)
+    before = try opened.flatMap { opened throws(WormholeError) in
+      try reader.snapshot(of: opened.file, isRecovered: opened.isRecovered, as: Value.self).value
+    }
+    until = opened.flatMap { $0.file.isExpired ? nil : $0.file.header.until }
     after = before
     do throws(WormholeError) {
       count = try writer.count(content)
@@ -92,6 +98,6 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
 
   func change() throws(WormholeError) -> Change {
     if isUnchanged(before, after) { return .none }
-    return .put(try writer.seal(after, count, "update channel"), note: count.note)
+    return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
   }
 }

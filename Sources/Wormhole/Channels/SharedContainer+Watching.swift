@@ -31,8 +31,10 @@ extension SharedContainer {
 
   private func snapshots<Value: Codable & Sendable>() -> Interpreter<Snapshot<Value>> {
     let limits = options.limits
+    let clock = options.environment.sinceEpoch
     return { (finding, pass) throws(WormholeError) in
-      let reader = SlotReader(limits: limits, name: finding.name, operation: "read channel")
+      let reader = SlotReader(
+        limits: limits, name: finding.name, operation: "read channel", clock: clock)
       guard let (file, isRecovered) = try reader.open(finding) else { return }
       pass(try reader.snapshot(of: file, isRecovered: isRecovered))
     }

@@ -45,30 +45,33 @@ struct SlotWriter {
 
   /// Returns the file of a value, or the file that states that the channel was cleared.
   ///
-  /// - Parameter count: of the content that the file replaces.
+  /// - Parameters:
+  ///   - count: of the content that the file replaces.
+  ///   - until: when the value expires; nil for never.
   func seal<Value: Encodable>(
-    _ value: Value?, _ count: VersionCount, _ operation: @autoclosure () -> String
+    _ value: Value?, _ count: VersionCount, until: Date? = nil,
+    _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    if let value { return try seal(value: value, count, operation()) }
+    if let value { return try seal(value: value, count, until: until, operation()) }
     return try sealNothing(count, operation())
   }
 
   private func sealNothing(
     _ count: VersionCount, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { try Envelope.seal(fields(count, sent: $1), $0) }
+    try sealing(operation()) { try Envelope.seal(fields(count, sent: $1, until: nil), $0) }
   }
 
   private func seal<Value: Encodable>(
-    value: Value, _ count: VersionCount, _ operation: @autoclosure () -> String
+    value: Value, _ count: VersionCount, until: Date?, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { try Envelope.seal(value, fields(count, sent: $1), $0) }
+    try sealing(operation()) { try Envelope.seal(value, fields(count, sent: $1, until: until), $0) }
   }
 
-  private func fields(_ count: VersionCount, sent: Date) -> Envelope.Fields {
+  private func fields(_ count: VersionCount, sent: Date, until: Date?) -> Envelope.Fields {
     Envelope.Fields(
       version: count.next, sent: sent, from: container.options.writerName,
-      operations: Mutants.has(.dropOperations) ? nil : count.operations)
+      operations: Mutants.has(.dropOperations) ? nil : count.operations, until: until)
   }
 
   private func sealing(
@@ -83,13 +86,40 @@ struct SlotWriter {
   /// Commits a value in place of any content, unless the present version differs from the expected
   /// version.
   ///
+  /// - Parameter until: when the value expires; nil for never.
   /// - Returns: the version of the value.
   func put<Value: Encodable>(
-    _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?
+    _ operation: String, _ value: Value, ifVersion expected: Int?, _ durability: Durability?,
+    until: Date? = nil
   ) throws(WormholeError) -> Int {
     try commit(operation, ifVersion: expected, durability) { count throws(WormholeError) in
-      try seal(value: value, count, "\(operation) channel")
+      try seal(value: value, count, until: until, "\(operation) channel")
     }
+  }
+
+  /// Commits that the channel is cleared, and removes all copies, if its value had expired at a
+  /// moment.
+  ///
+  /// - Returns: whether the value had expired.
+  func clearExpired(by moment: Date) throws(WormholeError) -> Bool {
+    var hasExpired = false
+    _ = try commit(
+      "clear", ifVersion: nil, nil, erasing: true,
+      unless: { content in
+        hasExpired = until(content).map { $0 <= moment } ?? false
+        return !hasExpired
+      }
+    ) { count throws(WormholeError) in
+      try sealNothing(count, "clear channel")
+    }
+    return hasExpired
+  }
+
+  /// When the value expires; nil for never, and without a value.
+  private func until(_ content: Slot.Content) -> Date? {
+    guard case .value(let bytes, recovered: false) = content else { return nil }
+    let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits))
+    return file.flatMap { $0.header.hasValue ? $0.header.until : nil }
   }
 
   /// Commits that the channel is cleared; otherwise the same as `put`.

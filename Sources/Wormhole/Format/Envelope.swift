@@ -5,20 +5,24 @@ internal import WormholeSyscalls
 
 /// The form of a value on disk: a dictionary of `version`, `sent`, `from` and `value`.
 ///
-/// Without `value`, the channel was cleared. `operations` has the last change that each other
-/// machine has asked for; `home` is in a copy, whose home is another machine.
+/// Without `value`, the channel was cleared. After `until`, the value does not count.
+/// `operations` has the last change that each other machine has asked for; `home` is in a copy,
+/// whose home is another machine.
 ///
 /// A value is encoded directly into the dictionary, once for each put, and decoded only for readers
 /// that ask for the value.
 enum Envelope {
-  enum Key: String, CodingKey { case version, sent, from, operations, home, value }
+  enum Key: String, CodingKey { case version, sent, from, until, operations, home, value }
 
   /// All fields except the value.
   struct Header: Decodable, Equatable {
     var version: Int
     var sent: Date
     var from: String
+    /// Whether there is a value, expired or not.
     var hasValue: Bool
+    /// The moment of the wall clock from which on the value does not count; nil for never.
+    var until: Date?
     /// The last change that each other machine has asked for, by the machine; nil for none.
     var operations: [String: String]?
     /// The home of a copy; nil for a channel of this machine.
@@ -30,6 +34,7 @@ enum Envelope {
       sent = try storage.decode(Date.self, forKey: .sent)
       from = try storage.decode(String.self, forKey: .from)
       hasValue = storage.contains(.value)
+      until = try? storage.decodeIfPresent(Date.self, forKey: .until)
       operations = try? storage.decodeIfPresent([String: String].self, forKey: .operations)
       if storage.contains(.home) {
         home = (try? storage.decode(ChannelHome.self, forKey: .home)) ?? ChannelHome()
@@ -62,14 +67,25 @@ enum Envelope {
   struct Opened: Sendable {
     let document: BinaryDocument
     let header: Header
+    /// Whether the value has expired: readers find no value.
+    let isExpired: Bool
 
-    /// - Parameter bytes: the bytes from the reader, which has checked the seal.
-    init(_ bytes: [UInt8], _ decoder: BinaryDecoder) throws {
+    /// - Parameters:
+    ///   - bytes: the bytes from the reader, which has checked the seal.
+    ///   - clock: the wall clock, in nanoseconds since 1970; nil if the value is not read. Values
+    ///     that never expire cost no look at the clock.
+    init(_ bytes: [UInt8], _ decoder: BinaryDecoder, _ clock: (() -> Int64)? = nil) throws {
       document = try decoder.open(bytes, isSealChecked: true)
       header =
         if let header = Header(usual: document) { header } else {
           // The decoder reports a missing field or a wrong type in detail.
           try decoder.decode(Header.self, from: document)
+        }
+      isExpired =
+        if let until = header.until, let clock, !Mutants.has(.keepExpired) {
+          until <= Date(sinceEpoch: clock())
+        } else {
+          false
         }
     }
   }
@@ -81,11 +97,13 @@ enum Envelope {
     var from: String
     var operations: [String: String]?
     var home: ChannelHome?
+    var until: Date?
 
     fileprivate func add(to leaves: BinaryLeaves) throws(PropertyListError) {
       leaves.add("version", version)
       leaves.add("sent", sent)
       leaves.add("from", from)
+      if let until { leaves.add("until", until) }
       if let operations { leaves.add("operations", operations) }
       if let home { try leaves.add("home", home.list) }
     }

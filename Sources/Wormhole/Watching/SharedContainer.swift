@@ -51,7 +51,7 @@ public final class SharedContainer: Sendable {
   init(_ storage: Container, _ options: Options) {
     self.storage = storage
     self.options = options
-    feeds = SlotFeeds(options.limits)
+    feeds = SlotFeeds(options.limits, options.time)
     subscriptions = ActiveSubscriptions(storage.path)
   }
 

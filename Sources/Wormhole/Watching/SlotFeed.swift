@@ -7,6 +7,9 @@ internal import WormholeSyscalls
 final class SlotFeed: Sendable {
   let slot: Slot
   private let limits: PropertyListLimits
+  private let time: MailTime
+  /// Signals the moment at which the value expires; nil until there is a value that does.
+  private let alarm = Monitor<Worker?>(nil)
   private let watch = Monitor<NamedWatch?>(nil)
   private let state = Monitor(State())
   /// The last reading, shared by all listeners notified of the same change.
@@ -19,9 +22,13 @@ final class SlotFeed: Sendable {
     var signals = 0
   }
 
-  init(_ slot: Slot, _ limits: PropertyListLimits) {
+  /// A change of the wall clock is noticed within this time, in nanoseconds.
+  private static let longestPause: Int64 = 10_000_000_000
+
+  init(_ slot: Slot, _ limits: PropertyListLimits, _ time: MailTime) {
     self.slot = slot
     self.limits = limits
+    self.time = time
   }
 
   var listenerCount: Int { state.withLock { $0.listeners.count } }
@@ -56,7 +63,29 @@ final class SlotFeed: Sendable {
     }
   }
 
-  func end() { watch.withLock { $0.take() }?.stop() }
+  func end() {
+    watch.withLock { $0.take() }?.stop()
+    alarm.withLock { $0.take() }?.end()
+  }
+
+  /// Has all listeners read the slot again when its value expires.
+  ///
+  /// The alarm is the one of workers, on the threads for later calls: no thread waits for it.
+  private func signalExpiry(at until: Date) {
+    guard !Mutants.has(.noExpiryAlarm) else { return }
+    let worker = alarm.withLock { alarm in
+      if let alarm { return alarm }
+      let worker = Worker(on: WorkQueue(), time)
+      worker.begin { [weak self] in self?.signal() }
+      alarm = worker
+      return worker
+    }
+    let now = Date(sinceEpoch: slot.container.options.environment.sinceEpoch())
+    let left = Duration.seconds(until.timeIntervalSince(now)).inNanosecondsClamped
+    // A test's clock is set by the test alone.
+    let longest = time.moved == nil ? Self.longestPause : .max
+    worker.trigger(at: time.now + .nanoseconds(min(max(1_000_000, left), longest)))
+  }
 
   private func signal() {
     let listeners = state.withLock { state in
@@ -84,6 +113,9 @@ final class SlotFeed: Sendable {
       let (signal, isShared) = state.withLock { ($0.signals, $0.listeners.count > 1) }
       if let reading, reading.signal == signal { return reading.finding }
       let finding = WatchResult(reading: slot, limits)
+      if let file = finding.file, let until = file.header.until, !file.isExpired {
+        signalExpiry(at: until)
+      }
       if case .failed = finding.stamp { return finding }
       reading = isShared ? (signal, finding) : nil
       return finding
@@ -122,11 +154,15 @@ extension WatchResult {
   convenience init(reading slot: Slot, _ limits: PropertyListLimits) {
     let content = Result { () throws(WormholeError) in try slot.read() }
     do throws(WormholeError) {
-      let reader = SlotReader(limits: limits, name: slot.name, operation: "read channel")
+      let reader = SlotReader(
+        limits: limits, name: slot.name, operation: "read channel",
+        clock: slot.container.options.environment.sinceEpoch)
       let opened = try reader.open(content.get())
       let stamp: Stamp =
         opened.map { file, isRecovered in
-          .version(file.header.version, file.header.sent, recovered: isRecovered)
+          file.isExpired
+            ? .expired(file.header.version, file.header.sent)
+            : .version(file.header.version, file.header.sent, recovered: isRecovered)
         } ?? .nothing
       self.init(name: slot.name, stamp: stamp, content: content, file: opened?.file)
     } catch {
@@ -140,6 +176,7 @@ extension WatchResult {
 /// The feeds of a container instance: a feed for each watched slot.
 final class SlotFeeds: Sendable {
   private let limits: PropertyListLimits
+  private let time: MailTime
   private let state = Monitor(State())
 
   private struct State {
@@ -148,7 +185,7 @@ final class SlotFeeds: Sendable {
     var feeds: [ObjectIdentifier: SlotFeed]?
   }
 
-  init(_ limits: PropertyListLimits) { self.limits = limits }
+  init(_ limits: PropertyListLimits, _ time: MailTime) { (self.limits, self.time) = (limits, time) }
 
   /// The number of listeners, where a listener counts once for each of its slots.
   var listenerCount: Int {
@@ -167,7 +204,7 @@ final class SlotFeeds: Sendable {
     for listener: Listener, _ slot: Slot
   ) throws(WormholeError) -> (SlotFeed, Listener.Source) {
     let (feed, number) = state.withLock { state in
-      let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits)
+      let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits, time)
       state.feeds = state.feeds ?? [:]
       state.feeds?[ObjectIdentifier(slot)] = feed
       return (feed, feed.add(listener))

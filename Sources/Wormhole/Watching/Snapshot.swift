@@ -1,6 +1,7 @@
 public import FoundationEssentials
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The properties of a value that are known without decoding the value.
 public struct Metadata: Hashable, Sendable {
@@ -14,12 +15,16 @@ public struct Metadata: Hashable, Sendable {
   /// The sender's ``Options/writerName``; empty if the channel was permanently removed and
   /// the remover is not known.
   public let writer: String
-  /// Whether the channel was cleared: a cleared channel has no value.
+  /// Whether the channel has no value, because it was cleared or its value has expired.
   public let isCleared: Bool
   /// Whether the latest value is damaged and this is the stored previous value.
   ///
   /// A power cut may cause the damage; the next change of the channel repairs it.
   public let isRecovered: Bool
+  /// When the value expires, by the wall clock; nil for never.
+  ///
+  /// If the moment has passed, ``isCleared`` is true.
+  public private(set) var expiresAt: Date?
   /// The machine that is the channel's home, if the value is a copy; nil for a channel of this
   /// machine, and empty if the machine cannot be read.
   public private(set) var home: String?
@@ -41,11 +46,13 @@ public struct Metadata: Hashable, Sendable {
     self.isRecovered = isRecovered
   }
 
-  init(_ header: Envelope.Header, isRecovered: Bool) {
+  init(_ file: Envelope.Opened, isRecovered: Bool) {
+    let header = file.header
     version = header.version
     writtenAt = header.sent
     writer = header.from
-    isCleared = !header.hasValue
+    isCleared = !header.hasValue || file.isExpired
+    expiresAt = header.until
     self.isRecovered = isRecovered
     if let home = header.home { note(home) }
   }
@@ -101,6 +108,8 @@ struct SlotReader: Sendable {
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
   /// The hint of errors about damage.
   var damageHint = "put a new value; the damaged file moves to damaged/"
+  /// The wall clock, in nanoseconds since 1970, by which values expire.
+  var clock: @Sendable () -> Int64 = { Clocks.sinceEpoch }
 
   private var decoder: BinaryDecoder {
     var decoder = BinaryDecoder(limits: limits)
@@ -114,7 +123,14 @@ struct SlotReader: Sendable {
   ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
     guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
     let file = try WormholeError.reading(operation, name) {
-      try Envelope.Opened(bytes, decoder)
+      try Envelope.Opened(bytes, decoder, clock)
+    }
+    // An expired value stands in for nothing: a reader must not take the damage for a clear.
+    if isRecovered, file.isExpired, !Mutants.has(.recoverExpired) {
+      throw WormholeError(
+        .damaged, operation, name,
+        because: "the latest value is damaged or missing, and the kept value has expired",
+        hint: damageHint)
     }
     return (file, isRecovered)
   }
@@ -124,7 +140,7 @@ struct SlotReader: Sendable {
     of content: Slot.Content
   ) throws(WormholeError) -> Metadata? {
     guard let (file, isRecovered) = try open(content) else { return nil }
-    return Metadata(file.header, isRecovered: isRecovered)
+    return Metadata(file, isRecovered: isRecovered)
   }
 
   /// Returns nil if the slot was never written.
@@ -139,11 +155,14 @@ struct SlotReader: Sendable {
   func snapshot<Value: Decodable>(
     of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Snapshot<Value> {
-    let value = try WormholeError.reading(operation, name, as: type) {
-      try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
-    }
+    let value =
+      try file.isExpired
+      ? nil
+      : WormholeError.reading(operation, name, as: type) {
+        try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
+      }
     return Snapshot(
-      channel: name, metadata: Metadata(file.header, isRecovered: isRecovered),
+      channel: name, metadata: Metadata(file, isRecovered: isRecovered),
       value: value)
   }
 

@@ -5,6 +5,8 @@ internal import WormholeContainerStorage
 enum Stamp: Equatable, Sendable {
   case nothing
   case version(Int, Date, recovered: Bool)
+  /// A version whose value has expired.
+  case expired(Int, Date)
   case posted(Int)
   case reachability(Reachability)
   case member(Profile)
@@ -132,8 +134,11 @@ struct WatchMachine<Waiter> {
   /// Returns the version that the watcher knows of a name; nil if it knows none.
   func version(of name: String) -> Int? {
     let place = names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
-    guard let place, case .version(let version, _, _) = names[place].seen else { return nil }
-    return version
+    guard let place else { return nil }
+    return switch names[place].seen {
+    case .version(let version, _, _), .expired(let version, _): version
+    default: nil
+    }
   }
 
   /// Returns whether the result of a reading is news.

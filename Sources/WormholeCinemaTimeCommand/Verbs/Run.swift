@@ -39,5 +39,5 @@ extension Verb {
 extension Option {
   static let sample = Option(
     "sample", nil, "work as the published sample does, including its losses")
-  static let idle = Option("idle", .any("S"), "seconds without activity after which the app ends")
+  static let idle = Option("idle", .any("D"), "time without activity after which the app ends")
 }

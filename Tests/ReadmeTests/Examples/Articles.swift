@@ -70,6 +70,10 @@ enum ChannelsArticle {
     print(title ?? "none yet")
   }
 
+  static func expire(_ container: SharedContainer) throws {
+    try container.channel("online", of: Bool.self).put(true, timeToLive: .seconds(30))
+  }
+
   static func watch(_ seats: Channel<Int>) async throws {
     let watching = try seats.watch { print($0.value ?? 0) }
     for try await snapshot in seats.snapshots() { print(snapshot.version) }

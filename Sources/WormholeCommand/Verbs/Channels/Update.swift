@@ -10,7 +10,8 @@ extension Verb {
     [Operand("CHANNEL", .one, .names(.channels))], [.add, .exec, .type, .raw, .power],
     [
       "With --add, adds N to the number in the channel, or to 0 if the channel has no value, and "
-        + "prints the sum. With --json, writes the channel with its new version and value.",
+        + "prints the sum. A text that is a number counts as the number, and becomes one. "
+        + "With --json, writes the channel with its new version and value.",
       "With --exec, runs CMD in a shell while no other process can change the channel. CMD reads "
         + "the old value on standard input, in the form of 'get', or nothing if the channel has "
         + "no value. The output of CMD is the new value; its type is the type of the old value, "
@@ -109,64 +110,6 @@ extension ValueType {
     case nil, .string: self = .string
     case .data: self = .data
     default: self = .json
-    }
-  }
-}
-
-/// A number for an addition.
-private enum Number {
-  case whole(Int64)
-  /// A number that does not fit into `Int64`.
-  case large(UInt64)
-  case real(Double)
-
-  init?(_ text: String) {
-    if let whole = Int64(text) {
-      self = .whole(whole)
-    } else if let large = UInt64(text) {
-      self = .large(large)
-    } else if let real = Double(text), real.isFinite {
-      self = .real(real)
-    } else {
-      return nil
-    }
-  }
-
-  init(_ value: PropertyListValue?, of name: String) throws(WormholeError) {
-    switch value {
-    case nil: self = .whole(0)
-    case .integer(let whole): self = .whole(whole)
-    case .unsigned(let large): self = .large(large)
-    case .real(let real): self = .real(real)
-    default:
-      throw WormholeError(
-        .typeMismatch, "add to channel", name, because: "its value is not a number",
-        hint: "put numbers with '--type json'")
-    }
-  }
-
-  func plus(_ step: Number, of name: String) throws(WormholeError) -> PropertyListValue {
-    guard let number = whole, let step = step.whole else { return .real(real + step.real) }
-    let sum = number + step
-    if let sum = Int64(exactly: sum) { return .integer(sum) }
-    if let sum = UInt64(exactly: sum) { return .unsigned(sum) }
-    throw WormholeError(
-      .invalidValue, "add to channel", name, because: "the sum does not fit into 64 bits")
-  }
-
-  private var whole: Int128? {
-    switch self {
-    case .whole(let number): Int128(number)
-    case .large(let number): Int128(number)
-    case .real: nil
-    }
-  }
-
-  private var real: Double {
-    switch self {
-    case .whole(let number): Double(number)
-    case .large(let number): Double(number)
-    case .real(let number): number
     }
   }
 }

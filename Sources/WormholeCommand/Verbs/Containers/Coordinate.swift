@@ -9,18 +9,18 @@ extension Verb {
     [
       Operand("KIND", .one, .words(CoordinatedKind.allCases.map(\.rawValue))),
       Operand("PATH", .many, .files), Operand("CMD", .command),
-    ], [.timeout, .takeOver],
+    ], [.timeout, .conflictStatus, .takeOver],
     [
       "KIND is read or write. Waits until no other program has a conflicting access, runs CMD "
         + "with its arguments, and ends with the status of CMD, or with 128 plus the number of "
         + "the signal that ended CMD. During a write, no other program gets access to the same "
         + "path, to a folder above it, or to anything in it; reads share. Waits at most 30 "
-        + "seconds unless --timeout is given. Exits with 1 if the time limit passes, with 127 if "
-        + "the program was not found, with 126 if the program cannot be executed, and with 125 "
-        + "if CMD was not run for another reason.",
+        + "seconds unless --timeout is given. Exits with 75 if the time limit passes, or with "
+        + "the status in --conflict-exit-code; with 127 if the program was not found, with 126 "
+        + "if the program cannot be executed, and with 125 if CMD was not run for another reason.",
       "A program that has ended conflicts with nothing. If a conflicting program is suspended, "
         + "this command fails at once and names it. With --take-over, this command continues "
-        + "after the conflicting program was suspended for S seconds, and waits this much longer "
+        + "after the conflicting program was suspended for D, and waits this much longer "
         + "than 30 seconds. When the suspended program resumes, both may use the files. If "
         + "another program takes over from CMD, a message reports it after CMD has ended.",
       "A container need not be named: the queue for files in the directory of a group is in the "
@@ -44,6 +44,7 @@ extension Verb {
   ) { invocation in
     try Interruption.prepare()
     var status: Int32?
+    let busy = try invocation.conflictStatus()
     do {
       guard let kind = CoordinatedKind(rawValue: invocation.operands[0]) else {
         throw Failure.usage(
@@ -60,7 +61,7 @@ extension Verb {
       }
       return status ?? ExitCode.neverRan.rawValue
     } catch {
-      guard let status else { throw Failure(neverRan: error) }
+      guard let status else { throw Failure(neverRan: error, ifBusy: busy) }
       invocation.output.tell(Failure(error))
       return status
     }
@@ -82,6 +83,6 @@ private enum CoordinatedKind: String, CaseIterable {
 
 extension Option {
   static let takeOver = Option(
-    "take-over", .any("S"),
-    "suspension in seconds after which to take over from a conflicting program")
+    "take-over", .any("D"),
+    "suspension after which to take over from a conflicting program")
 }

@@ -21,14 +21,24 @@ extension Verb {
     ]
   ) { invocation in
     let container = try invocation.open(create: false) { $0.isForReading = true }
+    let progress = Progress(invocation.output)
     if invocation.has(.repair) {
-      for finding in try container.repair() + container.sweepFiles(isLooking: false) {
-        try invocation.output.ofDone.write(finding, isRepaired: true)
-      }
+      progress.show("repairing the container", always: true)
+      var repairs = try container.repair()
+      progress.show("removing files without messages", always: true)
+      repairs += container.sweepFiles(isLooking: false)
+      progress.show("clearing expired values", always: true)
+      repairs += container.sweepExpired(isLooking: false)
+      progress.clear()
+      for repair in repairs { try invocation.output.ofDone.write(repair, isRepaired: true) }
     }
-    let findings =
-      try container.storage.inspect() + container.inspectMail()
-      + container.sweepFiles(isLooking: true)
+    progress.show("checking the container", always: true)
+    var findings = try container.storage.inspect()
+    progress.show("checking messages", always: true)
+    findings += container.inspectMail() + container.sweepFiles(isLooking: true)
+    progress.show("checking values", always: true)
+    findings += container.sweepExpired(isLooking: true)
+    progress.clear()
     for finding in findings { try invocation.output.write(finding) }
     return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
   }

@@ -7,16 +7,18 @@ import WormholeSyscalls
 extension Verb {
   static let lock = Verb(
     "lock", "run a command while holding a lock",
-    [Operand("NAME", .one, .names(.locks)), Operand("CMD", .command)], [.timeout, .takeOverAfter],
+    [Operand("NAME", .one, .names(.locks)), Operand("CMD", .command)],
+    [.timeout, .conflictStatus, .takeOverAfter],
     [
       "Waits for the lock, runs CMD with its arguments, releases the lock, and ends with the "
-        + "status of CMD, or with 128 plus the number of the signal that ended CMD. Exits with 1 "
-        + "if the time limit passes, with 127 if the program was not found, with 126 if the "
-        + "program cannot be executed, and with 125 if CMD was not run for another reason. The "
+        + "status of CMD, or with 128 plus the number of the signal that ended CMD. Exits with 75 "
+        + "if the lock is busy until the time limit, or with the status in --conflict-exit-code; "
+        + "with 127 if the program was not found, with 126 if the program "
+        + "cannot be executed, and with 125 if CMD was not run for another reason. The "
         + "lock is free as soon as its holder has ended, even if the holder was killed.",
       "A suspended holder keeps the lock, and a waiter prints which process holds the lock. With "
-        + "--take-over, a waiter takes over the lock from a holder that was suspended for S "
-        + "seconds. When the old holder resumes, two commands may overlap. "
+        + "--take-over, a waiter takes over the lock from a holder that was suspended for D. "
+        + "When the old holder resumes, two commands may overlap. "
         + "WORMHOLE_LOCK_GENERATION is a fencing token for CMD: a number that rises with each "
         + "takeover, by which a resource can refuse the older command.",
       "SIGINT and SIGTERM are passed to CMD. If this command is killed by SIGKILL, CMD continues "
@@ -24,7 +26,10 @@ extension Verb {
     ],
     [
       Example("wormhole lock build -- make", "run one build at a time"),
-      Example("wormhole lock build --timeout 10 -- make", "wait at most ten seconds"),
+      Example("wormhole lock build --timeout 10s -- make", "wait at most ten seconds"),
+      Example(
+        "wormhole lock build --timeout 0 --conflict-exit-code 0 -- make",
+        "run nothing, and report success, if another process has the lock"),
       Example(
         "wormhole lock build --take-over 60 -- make",
         "take over from a holder suspended for 60 seconds"),
@@ -32,6 +37,7 @@ extension Verb {
   ) { invocation in
     try Interruption.prepare()
     var status: Int32?
+    let busy = try invocation.conflictStatus()
     do {
       let deadline = try invocation.deadline(.timeout)
       let takeOverAfter = try invocation.seconds(.takeOverAfter)
@@ -47,11 +53,11 @@ extension Verb {
         ).code
       }
       if wasSuperseded {
-        invocation.output.tell("the lock was taken over while the command ran")
+        invocation.output.warn("the lock was taken over while the command ran")
       }
       return status ?? ExitCode.neverRan.rawValue
     } catch {
-      guard let status else { throw Failure(neverRan: error) }
+      guard let status else { throw Failure(neverRan: error, ifBusy: busy) }
       invocation.output.tell(Failure(error))
       return status
     }
@@ -99,7 +105,30 @@ extension Invocation {
   }
 }
 
+extension Invocation {
+  /// Returns the exit status for a time limit that passes while another process holds a lock.
+  ///
+  /// The status is not 1, which most programs use for their own failures.
+  func conflictStatus() throws(Failure) -> Int32 {
+    guard let status = try number(.conflictStatus) else { return ExitCode.tryAgain.rawValue }
+    guard status <= 255 else {
+      throw .usage("cannot use \(Option.conflictStatus.usage): the greatest exit status is 255")
+    }
+    return Int32(status)
+  }
+}
+
+extension Failure {
+  /// As `init(neverRan:)`, with a status for a time limit that has passed.
+  init(neverRan error: any Error, ifBusy status: Int32) {
+    self.init(neverRan: error)
+    if (error as? WormholeError)?.code == .timedOut { self.status = status }
+  }
+}
+
 extension Option {
+  static let conflictStatus = Option(
+    "conflict-exit-code", .any("N"), "exit status if the time limit passes; 75 by default")
   static let takeOverAfter = Option(
-    "take-over", .any("S"), "suspension in seconds after which to take over from the holder")
+    "take-over", .any("D"), "suspension after which to take over from the holder")
 }

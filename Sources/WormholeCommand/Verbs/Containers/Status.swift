@@ -122,5 +122,5 @@ extension Output {
 extension Option {
   static let locksOnly = Option("locks", nil, "list the held locks only")
   static let redraw = Option("watch", nil, "show the status again and again")
-  static let interval = Option("interval", .any("S"), "seconds between two pages; 2 by default")
+  static let interval = Option("interval", .any("D"), "time between two pages; 2s by default")
 }

@@ -27,7 +27,8 @@ extension Verb {
       Example("wormhole watchconnectivity uninstall phone", "remove the phone's app"),
       Example("wormhole watchconnectivity pair second", "switch the phone to another watch"),
       Example("wormhole watchconnectivity state", "print the state"),
-    ]
+    ],
+    heading: "Verbs for the drop-in modules"
   ) { invocation in
     guard let action = PairingAction(rawValue: invocation.operands[0]) else {
       let actions = PairingAction.allCases.map(\.rawValue).joined(separator: ", ")

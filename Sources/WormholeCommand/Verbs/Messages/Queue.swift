@@ -30,7 +30,7 @@ extension Verb {
         + "back to the queue, and with --discard, removes a dead letter; both exit with 1 if the "
         + "dead letter does not exist.",
       "With --purge, cancels all waiting messages, with --kind those of a kind, and with "
-        + "--older-than those that were sent so many seconds ago. Claimed messages stay.",
+        + "--older-than those that were sent at least so long ago. Claimed messages stay.",
       "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
         + "has not received yet: ID, receiver, kind, number of messages, and outcome. With "
         + "--remove-outcomes, removes the pending outcomes, and NAME never receives them.",
@@ -40,7 +40,7 @@ extension Verb {
       Example("wormhole queue watch", "list all unhandled messages"),
       Example("wormhole queue watch --dead", "list its dead letters"),
       Example("wormhole queue watch --contexts", "list its contexts"),
-      Example("wormhole queue watch --purge --older-than 3600", "cancel messages of earlier hours"),
+      Example("wormhole queue watch --purge --older-than 1h", "cancel messages of earlier hours"),
       Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "deliver a dead letter again"),
     ]
   ) { invocation in
@@ -240,9 +240,10 @@ extension Option {
   static let ofMember = Option("member", nil, "list or change the member NAME")
   static let ofQueue = Option("queue", nil, "list or change the queue NAME")
   static let dead = Option("dead", nil, "list the dead letters")
-  static let cancel = Option("cancel", .any("ID"), "waiting message to cancel")
-  static let retry = Option("retry", .any("ID"), "dead letter to deliver again")
+  static let cancel = Option("cancel", .found("ID", Names.waiting), "waiting message to cancel")
+  static let retry = Option(
+    "retry", .found("ID", Names.deadLetters), "dead letter to deliver again")
   static let purge = Option("purge", nil, "cancel the waiting messages")
-  static let olderThan = Option("older-than", .any("S"), "seconds since the messages were sent")
-  static let discard = Option("discard", .any("ID"), "dead letter to remove")
+  static let olderThan = Option("older-than", .any("D"), "time since the messages were sent")
+  static let discard = Option("discard", .found("ID", Names.deadLetters), "dead letter to remove")
 }

@@ -52,7 +52,8 @@ extension Verb {
         + "guaranteed for all other messages. Without --immediate, the sender of an immediate "
         + "message to NAME gets an error: no receiver listens.",
       "Exits with 1 if the time limit passes before --count messages arrived, or, without "
-        + "--count, before the first message.",
+        + "--count, before the first message. Notifies a service manager that has set "
+        + "NOTIFY_SOCKET when it has joined, and its watchdog.",
     ],
     [
       Example("wormhole receive --as watch", "print a line for each message"),
@@ -102,8 +103,12 @@ extension Verb {
     }
     try invocation.hearMore(member, telling)
     invocation.output.explain("receiving as '\(name)'")
+    try Service.begin()
     // Written messages and contexts count as received afterwards, and their senders are notified.
-    defer { member.settle() }
+    defer {
+      Service.end()
+      member.settle()
+    }
     return try telling.wait(until: deadline)
   }
 
@@ -285,7 +290,7 @@ extension Option {
   static let attempts = Option(
     "attempts", .any("N"), "number of attempts before a message becomes a dead letter")
   static let grace = Option(
-    "grace", .any("S"), "seconds that CMD may run after a signal; 10 by default")
+    "grace", .any("D"), "time that CMD may run after a signal; 10s by default")
   static let standby = Option("wait-for-name", nil, "wait while another process has the name")
   static let joinAs = Option("as", .member("NAME"), "name to join under", isRequired: true)
 }

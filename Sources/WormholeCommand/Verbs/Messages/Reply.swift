@@ -24,7 +24,8 @@ extension Verb {
         + "once.",
       "With --json, writes one object per request: sender, kind, and reply. With --count, ends "
         + "after N requests. Exits with 1 if the time limit passes before --count requests "
-        + "arrived, or, without --count, before the first request.",
+        + "arrived, or, without --count, before the first request. Notifies a service manager "
+        + "that has set NOTIFY_SOCKET when it has joined, and its watchdog.",
     ],
     [
       Example("wormhole reply --as clock --exec date", "reply with the time"),
@@ -45,6 +46,8 @@ extension Verb {
       telling.restIfOver()
     }
     invocation.output.explain("replying as '\(name)'")
+    try Service.begin()
+    defer { Service.end() }
     return try telling.wait(until: deadline)
   }
 }

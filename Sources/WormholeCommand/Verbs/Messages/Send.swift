@@ -28,7 +28,7 @@ extension Verb {
         + "cancelled, has expired, was dead-lettered, or is not settled within --timeout. With "
         + "--from, this command joins as NAME for the time of the wait, so no other process can "
         + "have joined as NAME.",
-      "With --delay, the message waits aside for S seconds, at most 30 days, and joins the queue "
+      "With --delay, the message waits aside for D, at most 30 days, and joins the queue "
         + "then. 'queue' lists it, and can cancel it. Its time to live begins after the delay.",
       "With --lines, each line of standard input is a message. Lines that arrive during a send "
         + "are sent together next. While the queue of PEER is full, this command waits.",
@@ -51,7 +51,7 @@ extension Verb {
       Example("wormhole send --to watch --from till --type json '[1, 2]'", "with a sender's name"),
       Example("wormhole send --to watch --wait --timeout 10 go", "until the message was handled"),
       Example("wormhole send --to watch --lines <orders.txt", "each line as a message"),
-      Example("wormhole send --to watch --delay 600 'Doors close'", "in ten minutes"),
+      Example("wormhole send --to watch --delay 10m 'Doors close'", "in ten minutes"),
       Example("wormhole send --to watch --from till --context open", "a context"),
       Example("wormhole send --to watch --file seats.pdf --meta film=M", "a file"),
       Example("wormhole send --to watch --immediate look", "now or not at all"),
@@ -284,9 +284,9 @@ extension Option {
   static let orderingKey = Option(
     "ordering-key", .any("K"), "key of a queue's messages that are handled in order")
   static let delay = Option(
-    "delay", .any("S"), "seconds before the message can be received")
+    "delay", .any("D"), "time before the message can be received")
   static let ttl = Option(
-    "ttl", .any("S"), "time to live in seconds, after which the message expires")
+    "ttl", .any("D"), "time to live, after which the message expires")
   static let urgent = Option("urgent", nil, "deliver before all messages that are not urgent")
   static let process = Option(
     "no-sync", nil, "do not sync: faster, but a power cut may lose the message")

@@ -29,13 +29,14 @@ extension Verb {
         + "redelivered, and the attempt does not count.",
       "With --count, ends once so many messages were handled, and those that are being handled "
         + "then. Exits with 1 if the time limit passes before that, or, without --count, before "
-        + "the first message was handled.",
+        + "the first message was handled. Notifies a service manager that has set NOTIFY_SOCKET "
+        + "when it can take messages, and its watchdog.",
     ],
     [
       Example("wormhole work jobs --exec 'sh convert.sh'", "run a program for each message"),
       Example("wormhole work jobs --exec 'sh convert.sh' --parallel 4", "four at the same time"),
       Example(
-        "wormhole work jobs --exec 'sh convert.sh' --deadline 300 --renew", "for long programs"),
+        "wormhole work jobs --exec 'sh convert.sh' --deadline 5m --renew", "for long programs"),
     ]
   ) { invocation in
     let name = invocation.operands[0]
@@ -60,6 +61,7 @@ extension Verb {
       try await jobs.handle(value, message)
     }
     invocation.output.explain("working on queue '\(name)'")
+    try Service.begin()
     let isDone = Monitor(false)
     Task {
       do throws(WormholeError) {
@@ -71,6 +73,7 @@ extension Verb {
       isDone.signal { $0 = true }
     }
     let end = jobs.wait(until: deadline)
+    Service.end()
     working.stop()
     _ = isDone.wait(until: nil) { $0 ? true : nil }
     Interruption.endIfAsked(isLast: true)
@@ -204,6 +207,6 @@ extension Option {
     isRequired: true)
   static let parallel = Option("parallel", .any("N"), "number of programs that run at a time")
   static let handlingDeadline = Option(
-    "deadline", .any("S"), "seconds after which another worker may have a message; 30 by default")
+    "deadline", .any("D"), "time after which another worker may have a message; 30s by default")
   static let renew = Option("renew", nil, "start the deadline anew for as long as CMD runs")
 }

@@ -1,0 +1,30 @@
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// What a service manager knows of a command that waits for messages or requests.
+enum Service {
+  /// States that the command is ready, and from now on, as often as the manager asks, that it is
+  /// alive.
+  ///
+  /// Each statement that the command is alive is made on a thread that notifies of changes, like
+  /// the handlers of messages: without such a thread, there is no statement, and the manager ends
+  /// the command. A program that the command runs does not count, however long it takes.
+  static func begin() throws {
+    ServiceManager.notify("READY=1")
+    guard let limit = ServiceManager.watchdog else { return }
+    let alive = Worker()
+    alive.begin { ServiceManager.notify("WATCHDOG=1") }
+    do throws(Errno) {
+      try Thread("watchdog") {
+        while true {
+          alive.trigger()
+          let _: Void? = Monitor(()).wait(until: .now + limit / 3) { _ in nil }
+        }
+      }.detach()
+    } catch {
+      throw WormholeError(error, "notify", "the service manager")
+    }
+  }
+
+  static func end() { ServiceManager.notify("STOPPING=1") }
+}
