@@ -14,9 +14,11 @@ final class TwoMachines {
     let out: OutFlow
     let incoming: InFlow
 
-    init(_ machine: String, _ other: String, _ path: String) throws {
+    init(
+      _ machine: String, _ other: String, _ path: String, _ options: Options = Options()
+    ) throws {
       self.machine = machine
-      container = try SharedContainer(directory: path)
+      container = try SharedContainer(directory: path, options: options)
       residents = try Residents(container, Carrier(container))
       out = try OutFlow(to: other, residents)
       incoming = try InFlow(from: other, residents, out.refusals)
@@ -53,6 +55,8 @@ final class TwoMachines {
   /// What the wire does with a bundle: how often it arrives.
   var wire: (FlowBundle) -> Int = { _ in 1 }
   var pumps = 0
+  /// The options of the other machine's bridge.
+  var thereOptions = Options()
 
   init() throws {
     folder = try TemporaryDirectory()
@@ -68,7 +72,7 @@ final class TwoMachines {
     if let sides { return sides }
     let opened = (
       here: try Side(Self.hereName, Self.thereName, folder.path + "/here"),
-      there: try Side(Self.thereName, Self.hereName, folder.path + "/there")
+      there: try Side(Self.thereName, Self.hereName, folder.path + "/there", thereOptions)
     )
     sides = opened
     return opened
@@ -114,10 +118,10 @@ final class TwoMachines {
 
   /// Carries until nothing is left to carry, and the number of messages was received.
   func settle() throws {
-    for _ in 0..<20 {
+    for _ in 0..<80 {
       try pump()
-      let sides = try opened()
-      if sides.here.out.isConfirmed, sides.there.out.isConfirmed { return }
+      let outs = [try opened().here.out, try opened().there.out]
+      if outs.allSatisfy({ $0.isConfirmed && $0.interrupted.isEmpty }) { return }
     }
     throw StillOnTheWay()
   }

@@ -135,7 +135,7 @@ import WormholeSyscalls
     #expect(try first.state == .inTransit)
     #expect(try printer.read(waiting[2]) == nil)
     let message = try #require(try printer.read(waiting[1]))
-    #expect(message.receiver == "printer" && message.expires == nil && !message.hasFile)
+    #expect(message.receiver == "printer" && message.expires == nil && message.fileSize == nil)
   }
 
   @Test(

@@ -25,7 +25,8 @@ package struct CarriedMessage: Sendable {
   package var receiver: String { header.to }
   /// Until when the message may be received, by the clock of the sender's machine.
   package var expires: Date? { header.expires }
-  package var hasFile: Bool { header.file != nil }
+  /// The size of the file that was sent with the message; nil if none was sent.
+  package var fileSize: Int? { header.file?.size }
   /// What a carrier has written into a message that it has delivered here.
   package var origin: PropertyListValue? { header.origin }
 

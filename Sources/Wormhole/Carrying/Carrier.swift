@@ -221,6 +221,39 @@ package final class Carrier: Sendable {
       hint: "find the program that removes the inbox")
   }
 
+  /// Gives a message that is delivered next its file, durably; nil if the file is gone.
+  ///
+  /// - Parameters:
+  ///   - file: the complete file, which also keeps its own name.
+  ///   - directory: a directory of the carrier; see ``Container/bridge(_:)``.
+  ///   - name: see ``arrivalName(of:)``.
+  /// - Returns: a lock without which a sweeper takes the file for one without a message: to be held
+  ///   until the message is delivered.
+  package func attach(
+    _ file: String, in directory: OpenDirectory, to name: MessageName, of receiver: String
+  ) throws(WormholeError) -> AttachedFile? {
+    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+    do throws(Errno) {
+      let opened: Descriptor
+      do throws(Errno) {
+        opened = try directory.descriptor.open(file, .readOnlyNonBlocking)
+      } catch {
+        guard error == .noSuchFile else { throw error }
+        return nil
+      }
+      // A sweeper has the lock for a moment only.
+      guard try opened.tryLock(.exclusive) else { throw .busy }
+      let attached = AttachedFile(opened)
+      try attached.file.setMode(container.storage.options.sharing.fileMode)
+      guard try home.link(file, of: directory, to: .files, as: name.fileName) else { return nil }
+      try home.makeDurable(.files)
+      return attached
+    } catch {
+      container.receivers.forget(home)
+      throw WormholeError(error, "deliver message to", home, .files)
+    }
+  }
+
   /// Makes the names of all delivered messages of a receiver durable.
   package func makeDurable(_ receiver: String) throws(WormholeError) {
     let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
@@ -249,6 +282,16 @@ package final class Carrier: Sendable {
     guard let found else { return false }
     return try MessageCancellation.end(found, at: home, .cancelled, sender, container)
   }
+}
+
+/// The lock on a file whose message is on its way into the inbox.
+package final class AttachedFile: Sendable {
+  fileprivate let file: Descriptor
+
+  fileprivate init(_ file: consuming Descriptor) { self.file = file }
+
+  // A child that is being spawned may have a copy of the descriptor.
+  deinit { try? file.unlock() }
 }
 
 extension MemberDirectory {

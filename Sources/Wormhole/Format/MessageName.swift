@@ -172,10 +172,10 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The name of the file sent with the message, through all retries: the same name, with the mark
   /// `f`.
-  var fileName: String { marked("f") }
+  package var fileName: String { marked("f") }
 
   /// Returns the possible names of the message of a file; nil for a file name in another form.
-  static func messages(ofFile fileName: String) -> [String]? {
+  package static func messages(ofFile fileName: String) -> [String]? {
     let bytes = Array(fileName.utf8)
     guard bytes.count > 23, bytes[23] == UInt8(ascii: "f") else { return nil }
     var name = bytes

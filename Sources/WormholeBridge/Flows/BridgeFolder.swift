@@ -82,6 +82,42 @@ package struct BridgeFolder: Sendable {
     }
   }
 
+  /// Writes bytes into a file at an offset, which begins with the first ones; false if bytes before
+  /// them are missing.
+  func write(_ bytes: [UInt8], at offset: Int, of name: String) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      let file = try directory.descriptor.open(
+        name, offset == 0 ? [.writeOnly, .create] : .writeOnly, mode: 0o600)
+      guard try file.status().size >= offset else { return false }
+      let failure = bytes.withUnsafeBytes { bytes in
+        Errno.of { () throws(Errno) in try file.writeFully(bytes, at: offset) }
+      }
+      if let failure { throw failure }
+      return true
+    } catch {
+      if error == .noSuchFile { return false }
+      throw WormholeError(error, "write", "\(path)/\(name)")
+    }
+  }
+
+  func sync(_ name: String) throws(WormholeError) {
+    do throws(Errno) {
+      try directory.descriptor.open(name, .writeOnly).sync()
+    } catch {
+      throw WormholeError(error, "sync", "\(path)/\(name)")
+    }
+  }
+
+  func contains(_ name: String) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      _ = try directory.descriptor.status(of: name)
+      return true
+    } catch {
+      if error == .noSuchFile { return false }
+      throw WormholeError(error, "find", "\(path)/\(name)")
+    }
+  }
+
   package func makeDurable() throws(WormholeError) {
     do throws(Errno) {
       try container.makeDurable(directory)

@@ -11,7 +11,9 @@ package struct FlowBundle: Equatable, Sendable {
   /// The clock of the sending machine, in nanoseconds since 1970.
   package let now: Int64
   package let entries: [FlowEntry]
-  /// The file of each message; nil for a message that is gone, and for everything else.
+  /// The file of each message and the bytes of each piece; nil for all that is gone or else.
+  ///
+  /// The bytes of a message that has travelled in pieces are empty.
   package let bodies: [[UInt8]?]
 
   package var last: Int { first + entries.count - 1 }

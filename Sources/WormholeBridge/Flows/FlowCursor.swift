@@ -10,6 +10,10 @@ struct FlowCursor: Equatable {
     /// Gives a staged message its name in the receiver's inbox.
     case deliver(number: Int, to: String, as: MessageName)
     case cancel(to: String, MessageName)
+    /// Gives a staged message its file, before the message is delivered.
+    case attach(file: String, number: Int, to: String, as: MessageName)
+    /// Removes the pieces of a message that is delivered, or never will be.
+    case remove(file: String)
   }
 
   var flow: String
@@ -24,6 +28,7 @@ struct FlowCursor: Equatable {
   private enum Key {
     static let (flow, generation, number, hash) = ("flow", "generation", "number", "hash")
     static let (steps, receiver, name, staged) = ("placing", "to", "N", "n")
+    static let file = "file"
   }
 
   init(flow: String) {
@@ -40,6 +45,12 @@ struct FlowCursor: Equatable {
         ]
       case .cancel(let receiver, let name):
         [Key.receiver: .string(receiver), Key.name: .string(name.text)]
+      case .attach(let file, let number, let receiver, let name):
+        [
+          Key.file: .string(file), Key.staged: .integer(Int64(number)),
+          Key.receiver: .string(receiver), Key.name: .string(name.text),
+        ]
+      case .remove(let file): [Key.file: .string(file)]
       }
     }
     return [
@@ -56,11 +67,14 @@ struct FlowCursor: Equatable {
     (flow, number, chain) = (position.flow, position.number, position.chain)
     self.generation = generation
     self.steps = steps.compactMap { step in
+      let file = step[Key.file]?.stringValue
+      if let file, step[Key.receiver] == nil { return .remove(file: file) }
       guard let receiver = step[Key.receiver]?.stringValue,
         let name = step[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { return nil }
-      return step[Key.staged]?.intValue.map { .deliver(number: $0, to: receiver, as: name) }
-        ?? .cancel(to: receiver, name)
+      guard let number = step[Key.staged]?.intValue else { return .cancel(to: receiver, name) }
+      return file.map { .attach(file: $0, number: number, to: receiver, as: name) }
+        ?? .deliver(number: number, to: receiver, as: name)
     }
     guard self.steps.count == steps.count else { return nil }
   }

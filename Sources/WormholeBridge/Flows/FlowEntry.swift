@@ -11,6 +11,8 @@ package struct FlowEntry: Hashable, Sendable {
     case outcome(Outcome.Status)
     /// The sender of a message would like to cancel it.
     case cancellation
+    /// A part of a large message, or of its file, which come before the message.
+    case piece(FlowPiece)
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -34,13 +36,19 @@ package struct FlowEntry: Hashable, Sendable {
   }
 
   /// What the hash of the flow covers.
-  var identity: String { "\(letter),\(receiver),\(name.text)" }
+  var identity: String {
+    let whole = "\(letter),\(receiver),\(name.text)"
+    return piece.map { "\(whole),\($0.part.rawValue),\($0.index)" } ?? whole
+  }
+
+  var piece: FlowPiece? { if case .piece(let piece) = kind { piece } else { nil } }
 
   private var letter: String {
     switch kind {
     case .message: "m"
     case .outcome: "o"
     case .cancellation: "x"
+    case .piece: "p"
     }
   }
 
@@ -66,6 +74,7 @@ package struct FlowEntry: Hashable, Sendable {
         list[Key.reason] = .string(reason)
       }
     }
+    if let piece { list.merge(piece.propertyList) { own, _ in own } }
     if isRecord {
       switch source {
       case .receipt(.member(let member), let name):
@@ -91,6 +100,9 @@ package struct FlowEntry: Hashable, Sendable {
     switch list[Key.kind]?.stringValue {
     case "m": kind = .message
     case "x": kind = .cancellation
+    case "p":
+      guard let piece = FlowPiece(list) else { return nil }
+      kind = .piece(piece)
     case "o":
       switch list[Key.end]?.stringValue {
       case "ok": kind = .outcome(.delivered)

@@ -57,24 +57,39 @@ struct FlowState: Equatable {
   let next: Int
   /// The hash of all entries before it.
   let chain: EntryChain
+  /// The large messages of which only some pieces have had numbers, by receiver.
+  let transfers: [String: FlowTransfer]
 
-  private enum Key { static let (flow, next, hash) = ("flow", "next", "hash") }
+  private enum Key {
+    static let (flow, next, hash, transfers) = ("flow", "next", "hash", "transfers")
+  }
 
-  init(flow: String, next: Int, chain: EntryChain) {
-    (self.flow, self.next, self.chain) = (flow, next, chain)
+  init(
+    flow: String, next: Int, chain: EntryChain, transfers: [String: FlowTransfer] = [:]
+  ) {
+    (self.flow, self.next, self.chain, self.transfers) = (flow, next, chain, transfers)
   }
 
   var propertyList: PropertyListValue {
-    [
+    var list: [String: PropertyListValue] = [
       Key.flow: .string(flow), Key.next: .integer(Int64(next)), Key.hash: .string(chain.text),
     ]
+    if !transfers.isEmpty {
+      list[Key.transfers] = .array(transfers.sorted { $0.key < $1.key }.map(\.value.propertyList))
+    }
+    return .dictionary(list)
   }
 
   init?(_ list: PropertyListValue) {
     guard let flow = list[Key.flow]?.stringValue, let next = list[Key.next]?.intValue, next > 0,
       let chain = list[Key.hash]?.stringValue.flatMap({ EntryChain($0) })
     else { return nil }
-    self.init(flow: flow, next: next, chain: chain)
+    let entries = list[Key.transfers]?.arrayValue ?? []
+    let transfers = entries.compactMap { FlowTransfer($0) }
+    guard transfers.count == entries.count else { return nil }
+    self.init(
+      flow: flow, next: next, chain: chain,
+      transfers: Dictionary(transfers.map { ($0.receiver, $0) }) { $1 })
   }
 }
 

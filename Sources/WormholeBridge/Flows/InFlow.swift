@@ -12,6 +12,10 @@ internal import WormholeSyscalls
 ///     in/<machine>/cursor.plist   received: this machine answers for it from here on
 ///     members/<receiver>/inbox/<name>   delivered, by a rename that is repeated if need be
 ///
+/// The pieces of a large message, or of its file, are collected in a file beside the staged
+/// messages; see ``PieceStore``. Before its message is delivered, the file gets a second name among
+/// the receiver's files, so the receiver finds what a sender of its own machine would have sent.
+///
 /// What has a known number is a duplicate, and is dropped. What leaves a gap is dropped, too: the
 /// sender learns the position, and sends again.
 package final class InFlow {
@@ -21,6 +25,7 @@ package final class InFlow {
   /// The refusals travel in the other direction.
   private let refusals: Refusals
   private var cursor: FlowCursor?
+  private var pieces: PieceStore
 
   static let cursorName = "cursor.plist"
 
@@ -30,6 +35,7 @@ package final class InFlow {
   ) throws(WormholeError) {
     (self.machine, self.residents, self.refusals) = (machine, residents, refusals)
     folder = try BridgeFolder(["in", machine], of: residents.container.storage)
+    pieces = try PieceStore(folder)
     if !Mutants.has(.forgetCursor), let list = try folder.read(Self.cursorName) {
       guard let found = FlowCursor(list) else { throw folder.damaged(Self.cursorName) }
       cursor = found
@@ -37,6 +43,7 @@ package final class InFlow {
     }
     // Whatever else is staged is sent again.
     for file in try folder.names() where Int(fileName: file) != nil { try folder.remove(file) }
+    pieces = try PieceStore(folder)
     try buryKept()
   }
 
@@ -53,6 +60,7 @@ package final class InFlow {
   package func begin(_ flow: String) throws(WormholeError) {
     guard !knows(flow) else { return }
     let fresh = FlowCursor(flow: flow)
+    try pieces.removeAll()
     try folder.replace(Self.cursorName, by: fresh.propertyList)
     cursor = fresh
   }
@@ -102,7 +110,8 @@ package final class InFlow {
     }
     if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return findings }
     if Mutants.has(.confirmUnstored) { cursor = next }
-    if !staging.steps.isEmpty || staging.hasKept { try folder.makeDurable() }
+    let hasPieces = try pieces.sync()
+    if hasPieces || !staging.steps.isEmpty || staging.hasKept { try folder.makeDurable() }
     if staging.hasRefusals { try refusals.makeDurable() }
     for proxy in staging.settled.values { try proxy.makeDurable() }
     next.steps = staging.steps
@@ -141,35 +150,77 @@ package final class InFlow {
   ) throws(WormholeError) {
     switch entry.kind {
     case .message:
-      // The message was cancelled before it was published.
-      guard let body else { return }
-      let bytes: [UInt8]
-      do throws(WormholeError) {
-        bytes = try prepared(entry, body, until: expiry)
-      } catch {
-        guard error.isRefusal else { throw error }
-        try refuse(entry, number, body, error, &staging)
-        return
-      }
-      let name = try residents.carrier.arrivalName(of: entry.name)
-      try folder.write(number.fileName, bytes)
-      staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+      // Without a body, the message was cancelled before it was published.
+      if let body { try stage(entry, number, body, until: expiry, &staging) }
+      staging.steps += pieces.end(entry.name).map { .remove(file: $0) }
+    case .piece(let piece):
+      try take(piece, entry, number, body, &staging)
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
       guard let proxy = residents[.member(entry.receiver)], proxy.machine == machine else { return }
-      _ = try proxy.settle(entry.name, status)
+      if case .deadLettered(let reason) = status, try proxy.claim(entry.name) {
+        // It was refused by its first piece, and is still here.
+        try proxy.giveUp(entry.name, reason)
+      } else {
+        _ = try proxy.settle(entry.name, status)
+      }
       staging.settled[proxy.resident] = proxy
     case .cancellation:
       staging.steps.append(.cancel(to: entry.receiver, entry.name))
     }
   }
 
-  /// Returns the file for the receiver's inbox; throws if the message cannot be delivered.
+  /// Keeps a piece, or refuses its message while most of it is still at its sender.
+  private func take(
+    _ piece: FlowPiece, _ entry: FlowEntry, _ number: Int, _ bytes: [UInt8]?,
+    _ staging: inout Staging
+  ) throws(WormholeError) {
+    guard let bytes else { return }
+    let largest = residents.container.storage.options.largestFile
+    guard piece.part == .file || piece.size <= largest else {
+      guard piece.index == 0 else { return }
+      let error = WormholeError(
+        .tooLarge, "deliver message", entry.name.id,
+        because: "it has \(piece.size) bytes, and the container takes \(largest) at most")
+      try refusals.add(number, entry, error.reason)
+      staging.hasRefusals = true
+      return residents.container.note(refused: entry, from: machine, error)
+    }
+    try pieces.add(piece, of: entry.name, bytes)
+  }
+
+  private func stage(
+    _ entry: FlowEntry, _ number: Int, _ body: [UInt8], until expiry: (Date?) -> Date?,
+    _ staging: inout Staging
+  ) throws(WormholeError) {
+    let body = body.isEmpty ? try pieces.message(entry.name) ?? [] : body
+    let (bytes, fileSize): ([UInt8], Int?)
+    do throws(WormholeError) {
+      (bytes, fileSize) = try prepared(entry, body, until: expiry)
+    } catch {
+      guard error.isRefusal else { throw error }
+      return try refuse(entry, number, body, error, &staging)
+    }
+    let name = try residents.carrier.arrivalName(of: entry.name)
+    try folder.write(number.fileName, bytes)
+    if fileSize == 0 { try pieces.addEmptyFile(of: entry.name) }
+    if fileSize != nil, let file = pieces.attachment(of: entry.name) {
+      staging.steps.append(.attach(file: file, number: number, to: entry.receiver, as: name))
+    }
+    staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+  }
+
+  /// Returns the file for the receiver's inbox, and the size of the file that was sent with it;
+  /// throws if the message cannot be delivered.
   ///
   /// What is checked here alone may refuse a message: an error of the bridge's own files passes.
   private func prepared(
     _ entry: FlowEntry, _ body: [UInt8], until expiry: (Date?) -> Date?
-  ) throws(WormholeError) -> [UInt8] {
+  ) throws(WormholeError) -> (bytes: [UInt8], fileSize: Int?) {
+    guard !body.isEmpty else {
+      throw WormholeError(
+        .damaged, "deliver message", entry.name.id, because: "it has not arrived completely")
+    }
     let message = try residents.carrier.message(entry.name, body)
     guard message.receiver == entry.receiver else {
       throw WormholeError(
@@ -184,7 +235,9 @@ package final class InFlow {
     }
     try residents.carrier.checkInbox(of: entry.receiver)
     let origin = MessageOrigin(machine: machine, receiver: entry.receiver, name: entry.name)
-    return try message.delivered(from: origin.propertyList, expires: expiry(message.expires))
+    let bytes = try message.delivered(
+      from: origin.propertyList, expires: expiry(message.expires))
+    return (bytes, message.fileSize)
   }
 
   /// Stores a message that cannot be delivered, for its sender or for its receiver.
@@ -226,10 +279,15 @@ package final class InFlow {
   /// staged holds up no other.
   private func run(_ steps: [FlowCursor.Step]) throws(WormholeError) {
     var receivers: Set<String> = []
+    var (attached, unneeded): (AttachedFile?, [String]) = (nil, [])
     for step in steps {
       switch step {
+      case .attach(let file, let number, let receiver, let name):
+        attached = try attach(file, number, name, to: receiver)
+      case .remove(let file): unneeded.append(file)
       case .deliver(let number, let receiver, let name):
         if try deliver(number, name, to: receiver) { receivers.insert(receiver) }
+        attached = nil
       case .cancel(let receiver, let name):
         do throws(WormholeError) {
           _ = try residents.carrier.cancel(name, to: receiver)
@@ -249,6 +307,23 @@ package final class InFlow {
         guard error.isClosed else { throw error }
         residents.container.storage.log(.warning, "\(error)")
       }
+    }
+    for file in unneeded { try folder.remove(file) }
+    withExtendedLifetime(attached) {}
+  }
+
+  /// Gives a message its file, which stays locked until the message is delivered.
+  private func attach(
+    _ file: String, _ number: Int, _ name: MessageName, to receiver: String
+  ) throws(WormholeError) -> AttachedFile? {
+    // The receiver of a delivered message may have taken the file.
+    guard try folder.contains(number.fileName) else { return nil }
+    do throws(WormholeError) {
+      return try residents.carrier.attach(file, in: folder.directory, to: name, of: receiver)
+    } catch {
+      // The message itself is refused next.
+      guard error.isClosed else { throw error }
+      return nil
     }
   }
 

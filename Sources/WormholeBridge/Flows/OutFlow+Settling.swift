@@ -61,7 +61,7 @@ extension OutFlow {
       try proxy.forget(name, status)
       touched[proxy.resident] = proxy
     case (.outcome, .refusal(let file)): try folder.remove(file)
-    case (.outcome, nil), (.cancellation, _): break
+    case (.outcome, nil), (.cancellation, _), (.piece, _): break
     }
   }
 
@@ -74,7 +74,11 @@ extension OutFlow {
     guard let last = done.last else { return }
     for proxy in touched.values { try proxy.makeDurable() }
     touched = [:]
-    try write(FlowState(flow: flow, next: last.last + 1, chain: last.chain(upTo: last.last)))
+    var transfers = settled.transfers
+    for record in done { for entry in record.entries { Self.note(entry, in: &transfers) } }
+    try write(
+      FlowState(
+        flow: flow, next: last.last + 1, chain: last.chain(upTo: last.last), transfers: transfers))
     for record in done {
       forget(record)
       try folder.remove(record.first.fileName)

@@ -30,6 +30,10 @@ package final class OutFlow {
   var records: [FlowRecord] = []
   /// What the records contain, to find what is bound already.
   private var bound: Set<String> = []
+  /// The large messages of which only some pieces have numbers, by receiver.
+  var transfers: [String: FlowTransfer] = [:]
+  /// The members to which a large message waits for its next pieces.
+  var large: Set<String> = []
   /// The requests to cancel that this process has sent.
   private var cancelled: Set<MessageName> = []
   /// The last number that the other machine has confirmed.
@@ -63,6 +67,8 @@ package final class OutFlow {
     }
     flow = settled.flow
     (confirmed, published) = (settled.next - 1, settled.next - 1)
+    transfers = settled.transfers
+    large = Set(transfers.keys)
     try readRecords()
     for record in records { try claim(record) }
   }
@@ -86,8 +92,16 @@ package final class OutFlow {
 
   private func keep(_ record: FlowRecord) {
     records.append(record)
-    for entry in record.entries { bound.insert(entry.identity) }
+    for entry in record.entries {
+      bound.insert(entry.identity)
+      Self.note(entry, in: &transfers)
+    }
   }
+
+  func isBound(_ entry: FlowEntry) -> Bool { bound.contains(entry.identity) }
+
+  /// The members to which a large message waits for its next pieces.
+  package var interrupted: [Carrier.Resident] { large.map { .member($0) } }
 
   // MARK: Numbers
 
@@ -127,6 +141,7 @@ package final class OutFlow {
     var room = Self.mostEntries - (next - 1 - confirmed)
     guard room > 0 else { return false }
     var entries = refusals.waiting.filter { !bound.contains($0.identity) }
+    var binding = newBinding()
     for proxy in proxies {
       entries += try outcomes(for: proxy)
       guard proxy.machine == machine, case .member(let name) = proxy.resident else { continue }
@@ -134,10 +149,9 @@ package final class OutFlow {
         entries.append(FlowEntry(.cancellation, to: name, sent))
       }
       guard !full.contains(name) else { continue }
-      entries += try proxy.waiting(atMost: Self.mostEntries).map {
-        FlowEntry(.message, to: name, $0)
-      }.filter { !bound.contains($0.identity) }
+      try bind(name, at: proxy, &binding)
     }
+    entries += binding.entries
     let isAll = entries.count <= room
     var rest = entries.prefix(room)
     while !rest.isEmpty {
@@ -179,7 +193,7 @@ package final class OutFlow {
         _ = try proxy.claim(entry.name)
         touched[proxy.resident] = proxy
       case .cancellation: cancelled.insert(entry.name)
-      case .outcome: break
+      case .outcome, .piece: break
       }
     }
   }
@@ -201,7 +215,12 @@ package final class OutFlow {
     var count = 0
     for number in first...record.last {
       let entry = record[number]
-      let body = try entry.kind == .message ? body(of: entry, largest: largest) : nil
+      let body: [UInt8]? =
+        switch entry.kind {
+        case .message: try body(of: entry, largest: largest)
+        case .piece(let piece): try bytes(of: piece, entry)
+        case .outcome, .cancellation: nil
+        }
       count += (body?.count ?? 0) + 128 + entry.identity.utf8.count
       if count > size, !entries.isEmpty { break }
       entries.append(entry)
@@ -218,10 +237,10 @@ package final class OutFlow {
     let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
     let reason: String
     do throws(WormholeError) {
+      // The message itself has arrived in pieces.
+      if let size = try proxy.claimedSize(of: entry.name), size > FlowPiece.bytes { return [] }
       guard let message = try proxy.read(entry.name) else { return nil }
-      if message.hasFile {
-        reason = "messages with a file are not carried to other machines"
-      } else if message.bytes.count > largest {
+      if message.bytes.count > largest {
         reason =
           "the message has \(message.bytes.count) bytes, and the servers carry \(largest) at most"
       } else {

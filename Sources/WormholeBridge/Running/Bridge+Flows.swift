@@ -132,6 +132,7 @@ extension Bridge {
   /// Moves the flow to a machine on, as far as that is possible without waiting.
   func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
     do {
+      if pair.out.wantsPieces { pair.changed.formUnion(pair.out.interrupted) }
       if pair.isDirty || !pair.changed.isEmpty || !pair.out.refusals.waiting.isEmpty {
         // After a listing of all, what a full window has left over is looked for at all of them.
         let proxies =

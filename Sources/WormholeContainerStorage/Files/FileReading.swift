@@ -131,6 +131,20 @@ extension Descriptor {
     return bytes
   }
 
+  /// Reads bytes at an offset; returns fewer at the end of the file.
+  func bytes(at offset: Int, count: Int) throws(Errno) -> [UInt8] {
+    var failure: Errno?
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, count in
+      do throws(Errno) {
+        count = try self.readFully(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
   /// Uses the stack: filling an array during its initialization costs more than all other steps.
   private func readSmall(size: Int) throws(Errno) -> [UInt8] {
     try withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer throws(Errno) in

@@ -82,6 +82,26 @@ extension MemberDirectory {
     }
   }
 
+  /// Gives a file of another directory a second name in a part; false if the file is gone.
+  ///
+  /// Does nothing if the name is taken.
+  package func link(
+    _ name: String, of directory: OpenDirectory, to part: Part, as new: String
+  ) throws(Errno) -> Bool {
+    var tries = 0
+    while true {
+      do throws(Errno) {
+        try directory.descriptor.link(name, to: self.part(part).descriptor, new)
+        return true
+      } catch {
+        if error == .fileExists { return true }
+        guard error == .noSuchFile, !isStale else { throw error }
+        tries += 1
+        guard forgetIfStale(part), tries < 3 else { return false }
+      }
+    }
+  }
+
   /// Gives a file a second name in another part; does nothing if the name is taken.
   package func link(
     _ name: String, from part: Part, to other: MemberDirectory? = nil, _ target: Part,
@@ -145,6 +165,25 @@ extension MemberDirectory {
       guard error == .noSuchFile else { throw error }
       return nil
     }
+  }
+
+  /// Reads some bytes of a file, fewer at its end; nil if there is no file that may be read.
+  package func read(
+    _ name: String, in part: Part, at offset: Int, count: Int
+  ) throws(Errno) -> [UInt8]? {
+    let file: Descriptor
+    do throws(Errno) {
+      file = try self.part(part).descriptor.open(name, .readOnlyNonBlocking)
+    } catch {
+      // A link, a socket or nothing has the name.
+      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
+      return nil
+    }
+    let status = try file.status()
+    guard status.kind == .regular,
+      container.options.sharing == .group || status.owner == Processes.effectiveUser
+    else { return nil }
+    return try file.bytes(at: offset, count: count)
   }
 
   /// Passes the names in a part to the body, unordered, as the kernel reports them.

@@ -1,0 +1,61 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Reading messages and their files in pieces, in constant memory.
+extension Proxy {
+  package enum Part: String, Sendable {
+    /// The file that was sent with the message.
+    case file
+    /// The message itself.
+    case message
+  }
+
+  /// The sizes of a message and its file in bytes.
+  package struct Sizes: Hashable, Sendable {
+    package let message: Int
+    /// Nil for a message without a file, and for a file that was removed.
+    package let file: Int?
+  }
+
+  /// The sizes of a waiting message; nil if the message no longer waits.
+  package func sizes(of name: MessageName) throws(WormholeError) -> Sizes? {
+    do throws(Errno) {
+      guard let message = try home.status(of: name.text, in: .inbox) else { return nil }
+      return Sizes(
+        message: message.size, file: try home.status(of: name.fileName, in: .files)?.size)
+    } catch {
+      throw WormholeError(error, "read message", name.id, at: home)
+    }
+  }
+
+  /// The size of a claimed message in bytes; nil if the message was settled.
+  package func claimedSize(of name: MessageName) throws(WormholeError) -> Int? {
+    do throws(Errno) {
+      return try home.status(of: ClaimedName(name, attempt: 1).text, in: .claimed)?.size
+    } catch {
+      throw WormholeError(error, "read message", name.id, at: home)
+    }
+  }
+
+  /// Reads bytes of a message that waits or is claimed, or of its file; nil if it is gone.
+  ///
+  /// Returns fewer bytes at the end of the file. The receiver compares the whole with the size and
+  /// checksum from the sender.
+  package func read(
+    _ part: Part, of name: MessageName, at offset: Int, count: Int
+  ) throws(WormholeError) -> [UInt8]? {
+    do throws(Errno) {
+      guard part == .message else {
+        return try home.read(name.fileName, in: .files, at: offset, count: count)
+      }
+      // Only this process claims messages here, so the message cannot move in between.
+      if let bytes = try home.read(name.text, in: .inbox, at: offset, count: count) {
+        return bytes
+      }
+      let claimed = ClaimedName(name, attempt: 1).text
+      return try home.read(claimed, in: .claimed, at: offset, count: count)
+    } catch {
+      throw WormholeError(error, "read message", name.id, at: home)
+    }
+  }
+}
