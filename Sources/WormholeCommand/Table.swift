@@ -28,7 +28,7 @@ extension Table {
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),
       ("watchconnectivity", { .watchConnectivity }), ("bridge", { .bridge }),
-      ("doctor", { .doctor }), ("serve", { .serve }),
+      ("status", { .status }), ("doctor", { .doctor }), ("serve", { .serve }),
       ("new", { .new }), ("demo", { .demo }),
       ("completions", { .completions(of: "wormhole", completed) }),
       ("manual", { .manual(of: "wormhole") }),

@@ -164,7 +164,7 @@ final class Board: Sendable {
   }
 
   private func locks() -> [PropertyListValue] {
-    container.storage.heldLocks().filter { $0.folder == .channels || $0.name.begins(with: "lock.") }
+    container.storage.locksSeen().filter { $0.folder == .channels || $0.name.begins(with: "lock.") }
       .map { lock in
         let isChannel = lock.folder == .channels
         let name = isChannel ? lock.name : String(Substring(lock.name.utf8.dropFirst(5)))

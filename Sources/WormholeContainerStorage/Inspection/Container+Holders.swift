@@ -1,7 +1,7 @@
 import WormholeSyscalls
 
 /// A lock that a process holds at the moment of a look.
-package struct HeldLock: Sendable, Equatable {
+package struct SeenLock: Sendable, Equatable {
   /// The folder of the lock's slot: `system` for named locks, `channels` for changes of a channel.
   package let folder: Container.Folder
   package let name: String
@@ -15,7 +15,7 @@ extension Container {
   ///
   /// The kernel's report is compared with the holders' marks, and no lock is tried: a look never
   /// holds up a process that wants a lock.
-  package func heldLocks(in folders: [Folder] = [.system, .channels]) -> [HeldLock] {
+  package func locksSeen(in folders: [Folder] = [.system, .channels]) -> [SeenLock] {
     let holders = FileLocks.holders()
     guard !holders.isEmpty else { return [] }
     return folders.flatMap { folder in
@@ -25,7 +25,7 @@ extension Container {
 
   private func held(
     _ folder: Folder, _ name: String, _ holders: [UInt64: Set<Int32>]
-  ) -> HeldLock? {
+  ) -> SeenLock? {
     let lock = "\(folder.rawValue)/\((try? slot(folder, name).escaped) ?? "")/lock"
     do throws(Errno) {
       let directory = try root.open(lock, [.readOnly, .directory])
@@ -36,7 +36,7 @@ extension Container {
       guard let process = mark.process, let holder = LockHolder(mark),
         try holders[file.status().inode]?.contains(process) == true
       else { return nil }
-      return HeldLock(folder: folder, name: name, path: "\(lock)/\(highest)", holder: holder)
+      return SeenLock(folder: folder, name: name, path: "\(lock)/\(highest)", holder: holder)
     } catch {
       return nil
     }
