@@ -44,7 +44,7 @@ package final class Browser {
     connection = try WebConnection(port: port)
     let arguments = [
       "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-      "--window-size=1100,1000", "--hide-scrollbars", "--no-first-run",
+      "--window-size=1100,1000", "--hide-scrollbars", "--no-first-run", "--no-proxy-server",
       "--disable-background-networking", "--disable-component-update",
       "--user-data-dir=\(folder.path)/profile",
     ]

@@ -46,8 +46,8 @@ package final class WebConnection {
     guard words.count > 1, let status = Int(words[1]) else {
       throw TooLate(description: "no reply: \(head)")
     }
-    let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }
-    let count = length.flatMap { Int($0.dropFirst("Content-Length: ".count)) } ?? 0
+    let length = head.lowercased().firstMatch(of: /\r\ncontent-length: *([0-9]+)/)?.1
+    let count = length.flatMap { Int($0) } ?? 0
     while buffer.count < count { try receive() }
     let body = String(decoding: buffer[..<count], as: UTF8.self)
     buffer.removeFirst(count)
