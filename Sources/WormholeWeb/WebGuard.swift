@@ -61,7 +61,7 @@ package struct WebGuard: Sendable {
     if name == "localhost" { return true }
     let isVersionSix = name.begins(with: "[") && name.ends(with: "]")
     let digits = isVersionSix ? Array(name.utf8.dropFirst().dropLast()) : Array(name.utf8)
-    guard let kind = Listener.kind(ofAddress: String(decoding: digits, as: UTF8.self)),
+    guard let kind = PortListener.kind(ofAddress: String(decoding: digits, as: UTF8.self)),
       kind.isVersionSix == isVersionSix
     else { return false }
     return kind.isLoopback || !isLoopback
@@ -83,7 +83,7 @@ package struct WebAddress: Sendable, Equatable {
     var host = text[..<colon].utf8
     if host.first == 0x5B, host.last == 0x5D { host = host.dropFirst().dropLast() }
     self.host = text[..<colon] == "localhost" ? "127.0.0.1" : String(Substring(host))
-    guard let kind = Listener.kind(ofAddress: self.host),
+    guard let kind = PortListener.kind(ofAddress: self.host),
       kind.isVersionSix == (text.utf8.first == 0x5B)
     else { return nil }
     (isLoopback, isVersionSix, self.port) = (kind.isLoopback, kind.isVersionSix, port)

@@ -13,7 +13,7 @@ package final class WebServer: Sendable {
   /// Called on the server's thread for each request, with the means to reply now or later.
   package typealias Handler = @Sendable (WebRequest, WebReply) -> Void
 
-  let listener: Listener
+  let listener: PortListener
   let wake: WakeDescriptor
   let limits: WebLimits
   private let mail = Monitor(Mail())
@@ -30,7 +30,7 @@ package final class WebServer: Sendable {
   }
 
   package init(_ address: WebAddress, _ limits: WebLimits = WebLimits()) throws(Errno) {
-    listener = try Listener(address: address.host, port: address.port)
+    listener = try PortListener(address: address.host, port: address.port)
     wake = try WakeDescriptor()
     self.limits = limits
   }

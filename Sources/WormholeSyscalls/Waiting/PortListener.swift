@@ -3,7 +3,7 @@ internal import WormholeCLinux
 /// A socket that listens for connections over TCP.
 ///
 /// No call on the socket, or on a connection from it, blocks.
-package struct Listener: ~Copyable, Sendable {
+package struct PortListener: ~Copyable, Sendable {
   package let descriptor: Descriptor
   package let port: UInt16
 
