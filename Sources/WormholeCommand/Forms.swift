@@ -5,7 +5,7 @@ extension ObjectForm {
   static var all: [ObjectForm] {
     [
       .channel, .change, .setting, .received, .queued, .sent, .context, .answer, .member, .start,
-      .notice, .removed, .pairing, .bridge, .finding, .status, .lock, .page, .error,
+      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .page, .error,
     ]
   }
 
@@ -33,6 +33,13 @@ extension ObjectForm {
       ("members", "the machine of each member"), ("conflicts", "members that two machines have"),
       ("machines", "the flows to and from each machine"),
       ("trouble", "what holds up the bridge, or has ended it"),
+    ])
+
+  static let right = ObjectForm(
+    "right", "a right of a machine on the servers, from bridge rights",
+    [
+      ("action", "'publish' or 'subscribe'"), ("subject", "subjects of the right"),
+      ("purpose", "what the machine can do with the right"),
     ])
 
   static let change = ObjectForm(

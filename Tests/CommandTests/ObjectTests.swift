@@ -58,6 +58,8 @@ import WormholeSyscalls
       .bridge,
       "bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0; wormhole bridge status --json"
     ),
+    (.right, "bridge rights --machine 0123456789abcdef --shared-as g --json"),
+    (.finding, "bridge doctor --nats nats://127.0.0.1:1 --json"),
     (.finding, "doctor --json"),
     (.status, "status --json"),
     (.lock, "lock l -- wormhole status --locks --json"),

@@ -18,7 +18,8 @@ extension Verb {
         + "(name, state, waiting, oldest, claimed, delayed, dead, bytes), lock (name, age, "
         + "holder), access (state, holder, age, files), damaged (files set aside), space (bytes "
         + "used, bytes free), doctor (problems, notes, unchecked), problem (subject, finding). "
-        + "Ages are in seconds, and a dash stands for an unknown field. With --json, writes one object.",
+        + "Ages are in seconds, and a dash stands for an unknown field. With --json, writes one "
+        + "object.",
       "Only counts: values are read for a fifth of a second in search of damage, and messages if "
         + "there are at most 200. The rest is counted as unchecked, and 'doctor' reads it. "
         + "Messages that have expired and were not removed yet count as waiting.",
