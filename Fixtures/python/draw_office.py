@@ -143,7 +143,7 @@ def run(program, container):
     show("Two processes share a directory. There is no server.")
     buy(watch, FILMS[0], watch, phone)
     delay = abs(phone.feed["at"] - watch.feed["at"]) / 1e6
-    show(f"The watch buys; the phone shows it {delay:.1f} ms later.")
+    show(f"The watch buys; both show it within {delay:.1f} ms.")
     phone.send(signal.SIGKILL, "ended")
     show("The phone is killed.")
     buy(watch, FILMS[1], watch)

@@ -140,9 +140,13 @@ extension LagMeter.State {
       first[change] = (role, at)
       return
     }
+    // The other side may be the faster one: a change is visible before it is safe on the disk, and
+    // the buyer waits for the disk.
     let micros = abs(at - other.at) / 1000
-    let (early, late) = at < other.at ? (role, other.role) : (other.role, role)
+    let late = at < other.at ? other.role : role
     sentence =
-      "The \(late) showed it \(micros / 1000).\(micros % 1000 / 100) ms after the \(early)."
+      micros < 1_000_000
+      ? "Both showed it within \(micros / 1000).\(micros % 1000 / 100) ms of each other."
+      : "The \(late) showed it \(micros / 1_000_000) s later."
   }
 }
