@@ -41,7 +41,7 @@ package struct WebResponse: Sendable {
     _ status: Int, _ type: String, _ nonce: String?, _ more: [String]
   ) -> [UInt8] {
     let own = nonce.map {
-      "script-src 'nonce-\($0)'; style-src 'nonce-\($0)'; connect-src 'self'; "
+      "script-src 'nonce-\($0)'; style-src 'nonce-\($0)'; connect-src 'self'; img-src data:; "
     }
     let lines =
       [

@@ -14,8 +14,8 @@ import WormholeSyscalls
     let nonce = try #require(page.body.firstMatch(of: /nonce="([0-9a-f]{32})"/)).1
     for line in [
       "Content-Security-Policy: default-src 'none'; script-src 'nonce-\(nonce)'; "
-        + "style-src 'nonce-\(nonce)'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        + "frame-ancestors 'none'",
+        + "style-src 'nonce-\(nonce)'; connect-src 'self'; img-src data:; base-uri 'none'; "
+        + "form-action 'none'; frame-ancestors 'none'",
       "X-Content-Type-Options: nosniff", "Referrer-Policy: no-referrer", "Cache-Control: no-store",
     ] {
       #expect(page.head.contains("\r\n\(line)\r\n"), "\(page.head)")
