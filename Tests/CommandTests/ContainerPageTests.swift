@@ -102,7 +102,7 @@ struct ContainerPageTests {
     }
     // The pages of the browser have some of the 200.
     #expect(streams.count + refused == 201)
-    #expect((1...5).contains(refused))
+    #expect((1...6).contains(refused))
     try film.put("Baby Face Morgan")
     for window in try browser.windows {
       try browser.switchTo(window)
