@@ -64,6 +64,7 @@ let package = Package(
     .target(
       name: "WormholeRelay", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
       swiftSettings: house),
+    .target(name: "WormholeWeb", dependencies: ["WormholeSyscalls"], swiftSettings: house),
     .target(
       name: "WormholeContainerStorage",
       dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
@@ -102,7 +103,9 @@ let package = Package(
       swiftSettings: house),
     .target(
       name: "WormholeCommandLine",
-      dependencies: ["WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls"],
+      dependencies: [
+        "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls", "WormholeWeb",
+      ],
       swiftSettings: house),
     .target(
       name: "WormholePairings",
@@ -133,7 +136,7 @@ let package = Package(
       name: "WormholeCommand",
       dependencies: [
         "WormholeBridge", "WormholeCommandLine", "WormholePairings", "WormholePropertyLists",
-        "WormholeContainerStorage", "WormholeRelay", "WormholeSyscalls",
+        "WormholeContainerStorage", "WormholeRelay", "WormholeSyscalls", "WormholeWeb",
         "Wormhole",
       ],
       resources: shims([
@@ -153,7 +156,7 @@ let package = Package(
       name: "WormholeCinemaTimeCommand",
       dependencies: [
         "WormholeCinemaTime", "WormholeCommandLine", "WormholePropertyLists",
-        "WormholeContainerStorage", "WormholeSyscalls",
+        "WormholeContainerStorage", "WormholeSyscalls", "WormholeWeb",
         "WatchConnectivity", "Wormhole",
       ], swiftSettings: house),
     .executableTarget(
@@ -210,6 +213,7 @@ let package = Package(
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
+    tests("WebTests", "WormholePropertyLists", "WormholeWeb"),
     tests("RelayTests", "WormholePropertyLists", "WormholeRelay"),
     tests(
       "ContainerStorageTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",

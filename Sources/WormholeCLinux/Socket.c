@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "WormholeCLinux.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -37,6 +38,63 @@ int linux_connect_loopback(int descriptor, int is_version_six, uint16_t port) {
     result = connect(descriptor, (struct sockaddr *)&address, sizeof address);
   }
   return result == -1 && errno == EINPROGRESS ? 0 : result;
+}
+
+/* The socket address of an address in digits; 0 for any other text. */
+static socklen_t linux_fill_address(
+    struct sockaddr_storage *into, const char *text, uint16_t port) {
+  struct sockaddr_in *four = (struct sockaddr_in *)into;
+  struct sockaddr_in6 *six = (struct sockaddr_in6 *)into;
+  memset(into, 0, sizeof *into);
+  if (inet_pton(AF_INET, text, &four->sin_addr) == 1) {
+    four->sin_family = AF_INET;
+    four->sin_port = htons(port);
+    return sizeof *four;
+  }
+  if (inet_pton(AF_INET6, text, &six->sin6_addr) != 1) return 0;
+  six->sin6_family = AF_INET6;
+  six->sin6_port = htons(port);
+  return sizeof *six;
+}
+
+int linux_address_kind(const char *text) {
+  struct sockaddr_storage address;
+  if (linux_fill_address(&address, text, 0) == 0) return -1;
+  if (address.ss_family == AF_INET) {
+    struct in_addr four = ((struct sockaddr_in *)&address)->sin_addr;
+    return ntohl(four.s_addr) >> 24 == 127 ? 1 : 0;
+  }
+  return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&address)->sin6_addr) ? 3 : 2;
+}
+
+int linux_listen(const char *text, uint16_t port, uint16_t *actual) {
+  struct sockaddr_storage address;
+  socklen_t size = linux_fill_address(&address, text, port);
+  if (size == 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  int on = 1;
+  int descriptor = linux_socket(address.ss_family == AF_INET6);
+  if (descriptor == -1) return -1;
+  setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(descriptor, (struct sockaddr *)&address, size) == -1 || listen(descriptor, 128) == -1 ||
+      getsockname(descriptor, (struct sockaddr *)&address, &size) == -1) {
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return -1;
+  }
+  /* The port is at the same place in both kinds of addresses. */
+  *actual = ntohs(((struct sockaddr_in *)&address)->sin_port);
+  return descriptor;
+}
+
+int linux_accept(int descriptor) {
+  int on = 1;
+  int client = accept4(descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (client != -1) setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return client;
 }
 
 ssize_t linux_receive(int descriptor, void *buffer, size_t size) {

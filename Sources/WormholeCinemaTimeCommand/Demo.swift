@@ -21,6 +21,7 @@ final class Demo: Sendable {
     /// The customers with a confirmed ticket, and the customers without a confirmation.
     var confirmed: [String] = []
     var unconfirmed: [String] = []
+    var killed = 0
     var stopped = 0
     var failure: (any Error)?
   }
@@ -77,11 +78,22 @@ final class Demo: Sendable {
   }
 
   private func finishOne() {
-    let finished = state.withLock { state in
-      state.finished += 1
-      return state.finished
+    state.withLock { $0.finished += 1 }
+    show()
+  }
+
+  /// Draws a bar, and the numbers of sold tickets and of killed and stopped sellers.
+  private func show() {
+    guard isShown else { return }
+    // Under the lock, so that no thread draws an earlier state over a later one.
+    state.withLock { state in
+      let width = 24
+      let full = state.finished * width / count
+      let bar = String(repeating: "█", count: full) + String(repeating: "░", count: width - full)
+      try? StandardStream.error.write(
+        "\r\(bar) \(state.finished) of \(count): \(state.confirmed.count) sold, "
+          + "\(state.killed) killed, \(state.stopped) stopped\u{1B}[K")
     }
-    if isShown { try? StandardStream.error.write("\r\(finished) of \(count)") }
   }
 
   /// Makes one purchase in a process of its own.
@@ -100,9 +112,11 @@ final class Demo: Sendable {
     if fate < 6 { stage.pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
     if fate < 5 {
       try? child.send(.kill)
+      state.withLock { $0.killed += 1 }
     } else if fate == 5 {
       try? child.send(.stop)
       state.withLock { $0.stopped += 1 }
+      show()
       stage.pause(.milliseconds(1200))
       try? child.send(.go)
     }
@@ -186,7 +200,8 @@ extension Verb {
         + "suspended for longer than other processes wait. Then compares the confirmed purchases "
         + "with the books, and exits with 70 if a purchase is lost or the books do not add up.",
       "Works in a directory of its own below TMPDIR, and removes the directory. On a terminal, "
-        + "prints the progress.",
+        + "shows the storm while it lasts: a bar, and the numbers of tickets sold, and of sellers "
+        + "killed and suspended.",
     ],
     [Example("cinematime demo", "half a minute at most")]
   ) { invocation in

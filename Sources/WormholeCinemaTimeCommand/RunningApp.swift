@@ -16,6 +16,8 @@ final class RunningApp {
   /// The text below the tickets: the result of the last command.
   private var message = ""
   private let idle: Duration?
+  private var selected: Movie?
+  private var alone: Movie?
 
   init(_ invocation: Invocation, _ screen: Screen) throws {
     idle = try invocation.seconds(.idle)
@@ -35,6 +37,7 @@ final class RunningApp {
     redrawTracking()
     try listen()
     if idle != nil { endWhenIdle() }
+    if screen.isFeed { try endWithReader() }
   }
 
   // MARK: Showing
@@ -49,7 +52,8 @@ final class RunningApp {
   }
 
   private func redraw() {
-    let view = side.view(message)
+    var view = side.view(message)
+    (view.selected, view.alone) = (selected?.id, alone?.id)
     do {
       try screen.show(view)
     } catch {
@@ -80,21 +84,34 @@ final class RunningApp {
   }
 
   private func take(_ lines: [String], _ prompt: String, _ hasEnded: Bool) {
-    for line in lines where !line.isEmpty { perform(line) }
+    for line in lines where !line.isEmpty || screen.isTerminal { perform(line) }
     if hasEnded { quit() }
     screen.prompt = prompt
-    if screen.isTerminal { redraw() }
+    if screen.isTerminal || screen.isFeed { redraw() }
   }
 
   private func perform(_ line: String) {
     let words = line.split(separator: " ").map(String.init)
+    alone = nil
     do {
       switch (words.first, words.dropFirst().first, words.count) {
       case ("quit", nil, _): quit()
+      case ("help", nil, _): message = Self.help
+      case ("up", nil, _): select(-1)
+      case ("down", nil, _): select(1)
+      case ("left", nil, _), ("right", nil, _): break
+      case (nil, nil, 0): alone = selected
+      case ("show", let word?, 2): alone = Movie.find(try number(word))
+      case (let word?, nil, 1) where Movie.find(typed: word) != nil:
+        (selected, alone) = (Movie.find(typed: word), Movie.find(typed: word))
+      case ("buy", nil, 1) where selected != nil: try tell("bought", side.buy(selected!.id))
+      case ("return", nil, 1) where selected != nil:
+        try tell("returned", side.giveBack(selected!.id))
       case ("buy", let id?, 2): try tell("bought", side.buy(number(id)))
       case ("return", let id?, 2): try tell("returned", side.giveBack(number(id)))
       default:
-        throw Failure.usage("cannot do '\(line)': type 'buy ID', 'return ID' or 'quit'")
+        throw Failure.usage(
+          "cannot do '\(line)': type 'buy ID', 'return ID' or 'quit'; 'help' tells more")
       }
     } catch is ClosedPipe {
       end(with: ClosedPipe())
@@ -106,8 +123,16 @@ final class RunningApp {
   }
 
   private func number(_ word: String) throws(Refusal) -> Movie.ID {
-    guard let id = Movie.ID(word) else { throw .unknownMovie(word) }
+    guard let id = Movie.find(typed: word)?.id ?? Movie.ID(word) else { throw .unknownMovie(word) }
     return id
+  }
+
+  private static let help =
+    "arrows select; Enter shows the film and its code; buy N, return N, show N, quit"
+
+  private func select(_ step: Int) {
+    let place = selected.map { $0.place - 1 + step } ?? (step > 0 ? 0 : Movie.all.count - 1)
+    selected = Movie.all[(place + Movie.all.count) % Movie.all.count]
   }
 
   private func tell(_ action: String, _ ticket: Ticket) throws {
@@ -130,6 +155,18 @@ final class RunningApp {
     let failure = Failure(error)
     output.tell(failure)
     Processes.exitAtOnce(failure.status)
+  }
+
+  private func endWithReader() throws {
+    do throws(Errno) {
+      try Thread("reader") {
+        if (try? StandardStream.output.waitUntilBroken()) != nil {
+          Processes.exitAtOnce(ClosedPipe.status)
+        }
+      }.detach()
+    } catch {
+      throw WormholeError(error, "watch", "standard output")
+    }
   }
 
   private func endWhenIdle() {

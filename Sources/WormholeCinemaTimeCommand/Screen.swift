@@ -1,4 +1,5 @@
 import WormholeCommandLine
+import WormholePropertyLists
 import WormholeSyscalls
 
 /// A terminal on which only changed lines are drawn; without a terminal, a line of output for each
@@ -8,6 +9,8 @@ import WormholeSyscalls
 final class Screen: Sendable {
   private let output: Output
   let isTerminal: Bool
+  /// Whether the output is a feed for another program.
+  let isFeed: Bool
   private let isPlain: Bool
   private let state = Monitor(State())
 
@@ -20,12 +23,15 @@ final class Screen: Sendable {
     var size = (columns: 80, rows: 24)
     /// The last line that was written without a terminal.
     var last = ""
+    var fed: [String: PropertyListValue]?
   }
 
-  init(_ output: Output) {
+  init(_ output: Output, isFeed: Bool = false) {
     self.output = output
+    self.isFeed = isFeed
     isTerminal =
-      !output.isJSON && StandardStream.output.isTerminal && StandardStream.input.isTerminal
+      !isFeed && !output.isJSON && StandardStream.output.isTerminal
+      && StandardStream.input.isTerminal
     isPlain = !(Processes.environment("NO_COLOR") ?? "").isEmpty
   }
 
@@ -61,23 +67,37 @@ final class Screen: Sendable {
 
   func show(_ view: View) throws {
     try state.withLock { state in
-      if isTerminal { try draw(view, &state) } else { try write(view, &state) }
+      if isTerminal { try draw(view.lines, &state) } else { try write(view, &state) }
     }
   }
 
+  /// Draws lines that are made for a width.
+  func show(_ lines: (_ columns: Int) -> [[View.Piece]]) throws {
+    try state.withLock { try draw(lines, &$0) }
+  }
+
   private func write(_ view: View, _ state: inout State) throws {
+    if isFeed {
+      let feed = view.feed
+      guard feed != state.fed else { return }
+      state.fed = feed
+      // The clock is the same for all processes, so a reader can compare the times of both sides.
+      return try output.write(feed.merging(["at": .integer(Clocks.sinceBoot)]) { $1 })
+    }
     guard view.line != state.last else { return }
     state.last = view.line
     try output.isJSON ? output.write(view.object) : output.write(line: view.line)
   }
 
-  private func draw(_ view: View, _ state: inout State) throws {
+  private func draw(
+    _ content: (_ columns: Int) -> [[View.Piece]], _ state: inout State
+  ) throws {
     guard state.isOpen else { return }
     let size = Terminal.size(of: .output) ?? (80, 24)
     // After a change of size the position of the text on the terminal is unknown.
     if size != state.size { state.drawn = [] }
     state.size = size
-    var lines = view.lines(columns: size.columns).map { render($0, within: size.columns) }
+    var lines = content(size.columns).map { render($0, within: size.columns) }
     lines = Array(lines.prefix(max(0, size.rows - 1)))
     let room = max(0, size.columns - 3)
     let typed = String(state.prompt.suffix(room))
@@ -106,6 +126,8 @@ final class Screen: Sendable {
       case .plain: line += text
       case .bold: line += "\u{1B}[1m\(text)\u{1B}[0m"
       case .dim: line += "\u{1B}[2m\(text)\u{1B}[0m"
+      // A code is light on dark, whatever the ground of the terminal.
+      case .code: line += "\u{1B}[38;5;231;48;5;16m\(text)\u{1B}[0m"
       }
     }
     return line

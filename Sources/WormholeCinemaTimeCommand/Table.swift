@@ -26,7 +26,8 @@ extension Table {
     verbs: [
       ("run", { .run }), ("list", { .list }), ("buy", { .buy }), ("return", { .giveBack }),
       ("tickets", { .tickets }), ("show", { .show }), ("history", { .history }),
-      ("install", { .install }), ("demo", { .demo }),
+      ("install", { .install }), ("both", { .both }), ("serve", { .serve }),
+      ("demo", { .demo }),
       ("completions", { .completions(of: "cinematime", completed) }),
       ("manual", { .manual(of: "cinematime") }),
       ("help", { .help(of: "cinematime", example: "buy") }),

@@ -12,10 +12,14 @@ struct View {
   /// The films whose images exist.
   let images: Set<Movie.ID>
   let message: String
+  /// The film that the arrows have selected.
+  var selected: Movie.ID?
+  /// The film that is shown alone, with the code of its ticket.
+  var alone: Movie.ID?
 
   /// A piece of a line, with its style.
   struct Piece: Hashable {
-    enum Style { case plain, bold, dim }
+    enum Style { case plain, bold, dim, code }
 
     let text: String
     let style: Style
@@ -32,6 +36,7 @@ struct View {
       [Piece("CinemaTime", .bold), Piece(" on the \(role.rawValue), for \(shown(customer))")]
     ]
     lines.append([Piece(String(repeating: "─", count: min(columns, 60)), .dim)])
+    if let alone = alone.flatMap(Movie.find) { return lines + only(alone) }
     let owned = Set(tickets.map(\.movie))
     let movies = Movie.all.filter { !owned.contains($0.id) }
     for (index, showing) in Showing.groups(of: movies).enumerated() {
@@ -55,6 +60,18 @@ struct View {
     return lines
   }
 
+  /// The lines of one film.
+  private func only(_ movie: Movie) -> [[Piece]] {
+    let by = "by \(movie.director), with \(movie.actors.joined(separator: ", "))"
+    let lines = [[Piece("\(movie.title), \(movie.time)", .bold)], [Piece(by, .dim)]]
+    guard let ticket = tickets.first(where: { $0.movie == movie.id }) else {
+      return lines + [[Piece("no ticket; 'buy \(movie.place)' buys one")]]
+    }
+    let text = ticket.note.isEmpty ? movie.ticketText : movie.ticketText(ticket.note)
+    let code = (try? QRCode(text))?.lines ?? []
+    return lines + [[Piece("ticket \(ticket.note)")]] + code.map { [Piece($0, .code)] }
+  }
+
   /// The content as a line of words.
   var line: String {
     let movies = tickets.map { "\($0.movie)" }.joined(separator: " ")
@@ -71,11 +88,26 @@ struct View {
   }
 
   private func row(_ movie: Movie) -> String {
-    "  \(column(movie.time, 9))\(column("\(movie.id)", 9))\(column(movie.title, 26))"
+    let mark = movie.id == selected ? "▸" : " "
+    let columns = column(movie.time, 9) + column("\(movie.id)", 9) + column(movie.title, 26)
+    return "\(mark)\(movie.place) \(columns)"
   }
 
   private func column(_ text: String, _ width: Int) -> String {
     text + String(repeating: " ", count: max(1, width - text.count))
+  }
+
+  /// The content for another program, with the numbers of tickets and of free seats.
+  var feed: [String: PropertyListValue] {
+    let left = Movie.all.compactMap { movie in
+      seatsLeft(movie).map { ("\(movie.id)", PropertyListValue.integer(Int64($0))) }
+    }
+    return [
+      "tickets": .array(
+        tickets.map { ["movie": .integer(Int64($0.movie)), "id": .string($0.note)] }),
+      "left": .dictionary(Dictionary(left) { $1 }), "message": .string(shown(message)),
+      "images": .array(images.sorted().map { .integer(Int64($0)) }),
+    ]
   }
 
   /// Replaces characters that would move the cursor.

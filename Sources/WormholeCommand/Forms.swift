@@ -5,7 +5,7 @@ extension ObjectForm {
   static var all: [ObjectForm] {
     [
       .channel, .change, .setting, .received, .queued, .sent, .context, .answer, .member, .start,
-      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .error,
+      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .page, .error,
     ]
   }
 

@@ -34,7 +34,7 @@ extension Table {
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),
       ("watchconnectivity", { .watchConnectivity }), ("bridge", { .bridge }),
-      ("status", { .status }), ("doctor", { .doctor }),
+      ("status", { .status }), ("doctor", { .doctor }), ("serve", { .serve }),
       ("new", { .new }), ("demo", { .demo }),
       ("completions", { .completions(of: "wormhole", completed) }),
       ("manual", { .manual(of: "wormhole") }),

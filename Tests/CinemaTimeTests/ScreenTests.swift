@@ -9,12 +9,12 @@ import WormholeSyscalls
   @Test func itIsReadableInEightyColumns() throws {
     let terminal = try TerminalRun(.phone)
     try terminal.type("buy 34340\n")
-    try terminal.shows("  5:00 PM  34340    The General               34340-1")
+    try terminal.shows(" 5 5:00 PM  34340    The General               34340-1")
     let lines = terminal.lines
     #expect(lines[0] == "CinemaTime on the phone, for me")
     #expect(lines.contains("To buy"))
     #expect(lines.contains("Tickets"))
-    #expect(lines.contains("  2:00 PM  23415    Baby Face Morgan          60 seats left"))
+    #expect(lines.contains(" 2 2:00 PM  23415    Baby Face Morgan          60 seats left"))
     #expect(lines.contains("bought: The General"))
     #expect(lines.filter { !$0.isEmpty }.count == 15)
     #expect(lines.allSatisfy { $0.count <= 80 })
@@ -27,7 +27,7 @@ import WormholeSyscalls
     try terminal.shows("No tickets")
     let before = terminal.bytes.count
     try terminal.cinema.office(.phone).sell(77788, to: "anna")
-    try terminal.shows("  7:00 PM  77788    The Royal Bed             39 seats left")
+    try terminal.shows(" 7 7:00 PM  77788    The Royal Bed             39 seats left")
     let after = terminal.bytes.dropFirst(before)
     #expect(after.count < 200, "\(String(decoding: after, as: UTF8.self))")
     let all = String(decoding: terminal.bytes, as: UTF8.self)
@@ -45,6 +45,52 @@ import WormholeSyscalls
     try terminal.shows("bought: The General")
     try terminal.type("nonsense\n")
     try terminal.shows("cannot do 'nonsense': type 'buy ID', 'return ID' or 'quit'")
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.isLeftAsItWas()
+  }
+
+  @Test func arrowsAndNumbersSelectAFilm() throws {
+    let terminal = try TerminalRun(.phone)
+    try terminal.type("\u{1B}[B\u{1B}[B\u{1B}OB\u{1B}[A")
+    try terminal.shows("▸2 2:00 PM")
+    try terminal.type("\n")
+    try terminal.shows("Baby Face Morgan, 2:00 PM")
+    try terminal.shows("no ticket; 'buy 2' buys one")
+    try terminal.type("buy 2\n")
+    try terminal.shows("bought: Baby Face Morgan")
+    try terminal.type("2\n")
+    try terminal.shows("ticket 23415-1")
+    try terminal.shows("██")
+    try terminal.type("\u{1B}[3~help\n")
+    try terminal.shows("arrows select;")
+    // The code is light on dark, whatever the ground of the terminal.
+    #expect(String(decoding: terminal.bytes, as: UTF8.self).contains("\u{1B}[38;5;231;48;5;16m██"))
+    try terminal.end(15)
+  }
+
+  /// Both sides beside each other, each in a process of its own.
+  @Test func bothSidesAreInOneTerminal() throws {
+    let terminal = try TerminalRun(.phone, "both")
+    try terminal.shows("▸ Phone running, process ")
+    try terminal.type("5\n\n")
+    func count(_ text: String, _ line: String) -> Int { line.ranges(of: text).count }
+    try eventually("both show the ticket") {
+      terminal.lines.contains { count("ticket 34340-1", $0) == 2 }
+    }
+    try eventually("the time is told") {
+      terminal.lines.contains { $0.contains(" ms of each other") }
+    }
+    try terminal.type("kill\n")
+    try terminal.shows("▸ Phone ended")
+    try terminal.type("\u{1B}[C2\n\n")
+    try eventually("the watch sells") { terminal.lines.contains { $0.contains("ticket 23415-2") } }
+    try terminal.type("\u{1B}[Dstart\n")
+    try terminal.shows("▸ Phone running")
+    try eventually("the phone shows it too") {
+      terminal.lines.contains { count("ticket 23415-2", $0) == 2 }
+    }
+    try terminal.shows("2 sold, 0 returned, 2 valid: the books add up")
     try terminal.type("quit\n")
     #expect(try terminal.wait() == .exited(0))
     try terminal.isLeftAsItWas()
@@ -69,14 +115,14 @@ final class TerminalRun: Sendable {
   private let reader: Thread
   let modeBefore: Terminal.Mode?
 
-  init(_ role: Role) throws {
+  init(_ role: Role, _ verb: String = "run") throws {
     cinema = try Cinema()
     let terminal = try PseudoTerminal()
     self.terminal = terminal
     let program = terminal.programEnd
     modeBefore = terminal.mode
     child = try Child.spawn(
-      Programs.built("cinematime"), ["--as", role.rawValue, "run"],
+      Programs.built("cinematime"), ["--as", role.rawValue, verb],
       environment: Processes.environment(setting: cinema.environment),
       input: program, output: program, error: program, ownSession: true)
     reader = try Thread("terminal") { [written] in

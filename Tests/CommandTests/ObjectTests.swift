@@ -63,6 +63,10 @@ import WormholeSyscalls
     (.finding, "doctor --json"),
     (.status, "status --json"),
     (.lock, "lock l -- wormhole status --locks --json"),
+    (
+      .page,
+      "serve --json >page & until grep -q } page; do sleep 0.05; done; kill $!; cat page"
+    ),
     (.removed, "remove member gone --json"),
   ]
 

@@ -188,6 +188,16 @@ private let socketTable: [Row] = [
     try $0.connect().wait(writes: false, or: try WakeDescriptor(), until: .now)
   },
   Row(.poll, "wait(until:)", .answered) { _ in try WakeDescriptor().wait(until: .now) },
+  Row(.listen, "PortListener(address:port:)") { _ in
+    _ = try PortListener(address: "127.0.0.1", port: 0)
+  },
+  Row(.accept, "accept()") { _ in
+    _ = try PortListener(address: "127.0.0.1", port: 0).accept()
+  },
+  Row(.poll, "wait(for:until:)", .answered) { scene in
+    var awaited = [Awaited(scene.pipe.reading.rawValue)]
+    try Awaited.wait(for: &awaited, until: .now)
+  },
 ]
 
 /// Gives the body some bytes, zero at first.

@@ -17,6 +17,17 @@ import Testing
     #expect(try House.topLevel() == expected)
   }
 
+  /// The server and both pages stay small enough to be read as a whole.
+  @Test func theServerAndBothPagesStaySmall() throws {
+    let parts = [
+      "Sources/WormholeWeb/", "Sources/WormholeCommand/Serving/",
+      "Sources/WormholeCommandLine/PageServer.swift", "Serving/CinemaPage.swift",
+    ]
+    let files = try House.files().filter { file in parts.contains { file.path.contains($0) } }
+    #expect(files.count > 10)
+    #expect(files.map(\.lines.count).reduce(0, +) <= 1500)
+  }
+
   @Test func everyRoomHasItsRule() throws {
     let rooms = Set(try House.files().filter(\.isSource).map(\.room))
     #expect(rooms.subtracting(Rule.rooms.keys) == [])

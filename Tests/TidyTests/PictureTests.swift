@@ -30,6 +30,20 @@ import Testing
     }
   }
 
+  /// README opens with a moving picture, which `Fixtures/python/draw_office.py` draws from a real
+  /// run.
+  @Test func theMovingPictureNeedsNoOtherFile() throws {
+    let files = try House.files()
+    let page = try #require(files.first { $0.path == "README.md" })
+    #expect(page.lines[2].hasPrefix("!["))
+    let path = try #require(images(in: page).first)
+    let picture = try #require(files.first { $0.path == path }).lines.joined(separator: "\n")
+    #expect(picture.utf8.count < 200 << 10)
+    #expect(faults(of: picture).filter { $0 != "8 KB or more" } == [])
+    #expect(picture.contains("@keyframes") && picture.contains("prefers-reduced-motion"))
+    #expect(!picture.contains("url(") && !picture.contains("@import"))
+  }
+
   @Test func aPictureWithoutFaultsHasNone() {
     #expect(faults(of: Self.picture()) == [])
     let content = "<text x=\"1\">a &lt; b</text>\n<path d=\"M0 0\"/>"

@@ -76,6 +76,7 @@ extension Rule {
     "Wormhole", "WormholePairings", "WormholeDropIns", "AppGroups", "MMWormhole",
     "WatchConnectivity",
     "Communicator", "WormholeCommandLine", "WormholeCommand", "WormholeBridge", "WormholeRelay",
+    "WormholeWeb",
   ]
 
   /// Time that passes proves nothing: a test checks for the expected state until its deadline.

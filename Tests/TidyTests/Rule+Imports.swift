@@ -56,6 +56,7 @@ extension Rule {
       "WormholeCChecksum": [],
       "WormholePropertyLists": ["WormholeCChecksum"],
       "WormholeRelay": container,
+      "WormholeWeb": ["WormholeSyscalls"],
       "WormholeContainerStorage": container,
       "Wormhole": wormhole,
       "WormholeTesting": above,
@@ -67,11 +68,14 @@ extension Rule {
       "MMWormhole": dropIn.union(["WatchConnectivity"]),
       "Communicator": dropIn.union(["WatchConnectivity"]),
       "WormholeCinemaTime": office,
-      "WormholeCinemaTimeCommand": office.union(["WormholeCinemaTime", "WormholeCommandLine"]),
-      "WormholeCommandLine": wormhole,
+      "WormholeCinemaTimeCommand": office.union([
+        "WormholeCinemaTime", "WormholeCommandLine", "WormholeWeb",
+      ]),
+      "WormholeCommandLine": wormhole.union(["WormholeWeb"]),
       "WormholeBridge": above.union(["WormholeRelay"]),
       "WormholeCommand": above.union([
         "WormholeBridge", "WormholeCommandLine", "WormholePairings", "WormholeRelay",
+        "WormholeWeb",
       ]),
       "WormholeStress": above.union(["WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([

@@ -44,6 +44,12 @@ int linux_pipe(int ends[2]);
 int linux_socket(int is_version_six);
 /* Begins a connection to a port of this host; 0: begun, or made already. */
 int linux_connect_loopback(int descriptor, int is_version_six, uint16_t port);
+/* The kind of an address in digits: bit 0 for loopback, bit 1 for version 6; -1: no address. */
+int linux_address_kind(const char *text);
+/* Listens at an address in digits, and never blocks; the port 0 stands for any free port. */
+int linux_listen(const char *text, uint16_t port, uint16_t *actual);
+/* The next connection, which never blocks and waits for no acknowledgement. */
+int linux_accept(int descriptor);
 ssize_t linux_receive(int descriptor, void *buffer, size_t size);
 /* Without the signal that a closed connection would cause. */
 ssize_t linux_send(int descriptor, const void *bytes, size_t size);

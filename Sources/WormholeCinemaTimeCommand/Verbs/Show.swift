@@ -4,6 +4,7 @@ import WormholeCinemaTime
 import WormholeCommandLine
 import WormholeContainerStorage
 import WormholePropertyLists
+import WormholeSyscalls
 
 extension Verb {
   static let show = Verb(
@@ -60,7 +61,9 @@ extension Invocation {
       // A ticket can be shown only if the phone has made its image.
       _ = try image(of: movie)
       lines += ["", "ticket \(ticket.id) of \(try ticket.customer.inOneLine())"]
-      lines += try QRCode(movie.ticketText).lines
+      let isPlain = !(Processes.environment("NO_COLOR") ?? "").isEmpty
+      lines += try QRCode(movie.ticketText(ticket.id))
+        .lines(colored: StandardStream.output.isTerminal && !isPlain)
     }
     for line in lines { try output.write(line: line) }
   }
@@ -79,7 +82,7 @@ extension Invocation {
     }
     if let ticket {
       object["ticket"] = .string(ticket.id)
-      object["code"] = .string(movie.ticketText)
+      object["code"] = .string(movie.ticketText(ticket.id))
     }
     try output.write(object)
   }

@@ -53,6 +53,7 @@ extension Errno {
   /// No process listens on the port.
   package static let connectionRefused = Errno(rawValue: ECONNREFUSED)
   package static let connectionReset = Errno(rawValue: ECONNRESET)
+  package static let connectionAborted = Errno(rawValue: ECONNABORTED)
 }
 
 extension Errno: CustomStringConvertible {

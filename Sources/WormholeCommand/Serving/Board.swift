@@ -1,0 +1,213 @@
+import FoundationEssentials
+import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+import WormholeWeb
+
+/// The state of a container as the page shows it, each part bounded.
+///
+/// The library's watchers report changed channels and members. The rest is read twice a second, and
+/// only while a page looks: reading costs the programs that use the container nothing, because it
+/// takes no lock and wakes no watcher.
+final class Board: Sendable {
+  /// The entries of each list; a page says how many more there are.
+  private static let most = 200
+
+  private let container: SharedContainer
+  private let server: WebServer
+  private let allowsChanges: Bool
+  /// Earlier changes are no events.
+  private let started = Date()
+  private let state = Monitor(State())
+
+  fileprivate struct State {
+    var isDue = true
+    var channels: [String: PropertyListValue] = [:]
+    /// What was listed last, to tell what has changed.
+    var before: [String: String] = [:]
+    var events: [PropertyListValue] = []
+    var last = ""
+  }
+
+  init(_ container: SharedContainer, _ server: WebServer, allowsChanges: Bool) throws {
+    self.container = container
+    self.server = server
+    self.allowsChanges = allowsChanges
+    server.onLook { [weak self] in self?.look() }
+    try container.watch(prefix: "", of: PropertyListValue.self) { [weak self] in
+      self?.note($0)
+    } failure: { [weak self] error in
+      self?.note(event: "a channel cannot be read: \(error)")
+    }
+    try container.watchMembers { [weak self] _ in self?.look() }
+    do throws(Errno) {
+      try Thread("board") { [self] in
+        while true { refresh() }
+      }.detach()
+    } catch {
+      throw WormholeError(error, "watch", container.directory)
+    }
+  }
+
+  private func look() { state.signal { $0.isDue = true } }
+
+  private func note(event text: String) {
+    state.signal { state in
+      state.add(ShownText.of(text, most: 300))
+      state.isDue = true
+    }
+  }
+
+  private func note(_ snapshot: Snapshot<PropertyListValue>) {
+    let metadata = snapshot.metadata
+    let name = ShownText.of(snapshot.channel)
+    let row: PropertyListValue = [
+      "name": .string(name), "version": .integer(Int64(metadata.version)),
+      "value": .string(snapshot.value.map { ShownText.of($0) } ?? ""),
+      "cleared": .boolean(snapshot.value == nil), "writer": .string(ShownText.of(metadata.writer)),
+      "at": .string(DateText.format(metadata.writtenAt) ?? ""),
+      "file": .string("channels/\(Self.file(snapshot.channel))/value.plist"),
+    ]
+    let change = snapshot.value == nil ? "cleared" : "changed"
+    state.signal { state in
+      state.channels[snapshot.channel] = row
+      let writer = ShownText.of(metadata.writer)
+      state.isDue = true
+      guard metadata.writtenAt > started else { return }
+      state.add("channel '\(name)' \(change) by '\(writer)', version \(metadata.version)")
+    }
+  }
+
+  private static func file(_ name: String) -> String { (try? EscapedName.escape(name)) ?? "?" }
+
+  // MARK: Looking
+
+  /// Waits until a page looks and something may have changed, and publishes the document.
+  private func refresh() {
+    let end: Instant? = server.isWatched ? .now + .milliseconds(500) : nil
+    let _: Void? = state.wait(until: end) { state in
+      guard state.isDue else { return nil }
+      state.isDue = false
+      return ()
+    }
+    // Changes in quick succession are shown together.
+    let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
+    let lists: [String: PropertyListValue] = [
+      "members": list(members()), "queues": list(queues()), "locks": list(locks()),
+    ]
+    let names = Set((try? container.channels()) ?? [])
+    let document: String? = state.withLock { state in
+      state.channels = state.channels.filter { names.contains($0.key) }
+      state.compare(lists)
+      var document = lists
+      document["channels"] = list(
+        state.channels.sorted { $0.key < $1.key }.map(\.value), of: state.channels.count)
+      document["events"] = .array(state.events)
+      document["container"] = .string(ShownText.of(container.directory, most: 300))
+      document["allowsChanges"] = .boolean(allowsChanges)
+      let text = (try? JSONPropertyList.encode(.dictionary(document), limits: .output)) ?? "{}"
+      guard text != state.last else { return nil }
+      state.last = text
+      return text
+    }
+    if let document { server.publish(document) }
+  }
+
+  private func list(_ rows: [PropertyListValue], of count: Int? = nil) -> PropertyListValue {
+    let more = max(0, (count ?? rows.count) - Self.most)
+    return ["rows": .array(Array(rows.prefix(Self.most))), "more": .integer(Int64(more))]
+  }
+
+  private func members() -> [PropertyListValue] {
+    ((try? container.members()) ?? []).map { member in
+      let info = member.info.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+      return [
+        "name": .string(ShownText.of(member.name)),
+        "state": .string(
+          member.isRunning ? member.isStopped == true ? "stopped" : "running" : "not running"),
+        "program": .string(ShownText.of(member.program)),
+        "process": .integer(Int64(member.processID)),
+        "info": .string(ShownText.of(info.joined(separator: ", "))),
+        "file": .string("members/\(Self.file(member.name))/"),
+      ]
+    }
+  }
+
+  private func queues() -> [PropertyListValue] {
+    let queues = ((try? container.queues()) ?? []).map { ("queue", "queues", $0) }
+    let inboxes = ((try? container.members()) ?? []).map { ("inbox", "members", $0.name) }
+    return (queues + inboxes).map { kind, folder, name in
+      let path = "\(folder)/\(Self.file(name))"
+      let claimed =
+        count("\(path)/claimed")
+        + names("\(path)/workers").reduce(0) { $0 + count("\(path)/workers/\($1)/claimed") }
+      return [
+        "name": .string(ShownText.of(name)), "kind": .string(kind),
+        "waiting": .integer(Int64(count("\(path)/inbox") + count("\(path)/later"))),
+        "claimed": .integer(Int64(claimed)),
+        // A dead letter has a second file with its reason.
+        "dead": .integer(Int64(names("\(path)/dead").count { !$0.ends(with: ",reason") })),
+        "file": .string("\(path)/inbox/"),
+      ]
+    }
+  }
+
+  private func count(_ path: String) -> Int { names(path).count { !$0.ends(with: ",cancel") } }
+
+  private func names(_ path: String) -> [String] {
+    let found = try? Descriptor.open(
+      path: "\(container.storage.path)/\(path)", [.readOnly, .directory]
+    ).names()
+    return (found ?? []).filter { !$0.begins(with: ".") }
+  }
+
+  private func locks() -> [PropertyListValue] {
+    container.storage.locksSeen().filter { $0.folder == .channels || $0.name.begins(with: "lock.") }
+      .map { lock in
+        let isChannel = lock.folder == .channels
+        let name = isChannel ? lock.name : String(Substring(lock.name.utf8.dropFirst(5)))
+        return [
+          "name": .string((isChannel ? "channel " : "") + ShownText.of(name)),
+          "holder": .string(ShownText.of("\(lock.holder)")), "file": .string(lock.path),
+        ]
+      }
+  }
+}
+
+extension Board.State {
+  /// Adds an event; the newest come first.
+  fileprivate mutating func add(_ text: String) {
+    let time = DateText.format(Date()) ?? ""
+    events.insert(["at": .string(time), "text": .string(text)], at: 0)
+    events.removeLast(max(0, events.count - 60))
+  }
+
+  /// Adds an event for each row that has come, gone or changed.
+  fileprivate mutating func compare(_ lists: [String: PropertyListValue]) {
+    var now: [String: String] = [:]
+    for (list, keys) in [
+      ("members", ["state"]), ("queues", ["waiting", "claimed", "dead"]), ("locks", ["holder"]),
+    ] {
+      for row in lists[list]?["rows"]?.arrayValue ?? [] {
+        let name = "\(row["kind"]?.stringValue ?? String(list.dropLast())) \(row.text("name"))"
+        now[name] = keys.map {
+          $0 == "state" || $0 == "holder" ? row.text($0) : "\(row.text($0)) \($0)"
+        }
+        .joined(separator: ", ")
+      }
+    }
+    defer { before = now }
+    guard !before.isEmpty || !last.isEmpty else { return }
+    for name in Set(now.keys).union(before.keys).sorted() where now[name] != before[name] {
+      add("\(name): \(now[name] ?? (name.begins(with: "lock ") ? "free" : "removed"))")
+    }
+  }
+}
+
+extension PropertyListValue {
+  fileprivate func text(_ key: String) -> String {
+    self[key].map { $0.stringValue ?? $0.intValue.map { "\($0)" } ?? "" } ?? ""
+  }
+}

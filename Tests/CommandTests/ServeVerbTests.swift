@@ -1,0 +1,151 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholePropertyLists
+import WormholeSyscalls
+
+/// `wormhole serve`: what its page receives, and who may ask.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct ServeVerbTests {
+  /// Text that would be markup, a script, another line, or another direction.
+  private static let hostile =
+    "<b>tag</b><script>alert(1)</script>\"quote\" 'single' &amp; "
+    + "\u{202E}turned\u{202C}\u{7}\n\u{2028}"
+
+  @Test func everyPlaceOfTheContainerIsShown() throws {
+    let page = try ServedPage()
+    let container = page.container
+    try container.channel("speed", of: Int.self).put(88)
+    let member = try container.join(as: "till", info: ["room": "9"])
+    try container.queue("jobs", of: String.self).send("one")
+    try container.peer("till").send("two")
+    let state = try page.state("all is shown") { state in
+      state.row("channels", "speed")?["value"] == "88" && state.row("members", "till") != nil
+        && state.row("queues", "jobs")?["waiting"] == 1
+        && state.row("queues", "till")?["waiting"] == 1
+    }
+    #expect(state.row("channels", "speed")?["file"] == "channels/speed/value.plist")
+    #expect(state.row("members", "till")?["state"] == "running")
+    #expect(state.row("members", "till")?["info"] == "room=9")
+    #expect(state.row("queues", "jobs")?["kind"] == "queue")
+    #expect(state["allowsChanges"] == false)
+    try container.lock("press").hold {
+      let held = try page.state("the lock") { $0.row("locks", "press") != nil }
+      let holder = held.row("locks", "press")?["holder"]?.stringValue ?? ""
+      #expect(holder.contains("process \(Processes.current), running"))
+    }
+    member.leave()
+    try page.state("what has ended") { state in
+      state.row("members", "till")?["state"] == "not running" && state.row("locks", "press") == nil
+        && state.events.contains("member till: not running")
+        && state.events.contains("lock press: free")
+    }
+  }
+
+  /// The stream brings a change without a question.
+  @Test func aStreamGetsEachChange() throws {
+    let page = try ServedPage()
+    let stream = try WebConnection(port: page.port)
+    try stream.ask(page.path + "events")
+    #expect(try stream.reply().status == 200)
+    let speed = page.container.channel("speed", of: Int.self)
+    for value in 1...3 {
+      try speed.put(value)
+      let end = Instant.now + patience
+      var seen: PropertyListValue = [:]
+      while Instant.now < end, seen.row("channels", "speed")?["value"] != .string("\(value)") {
+        seen = try JSONPropertyList.decode(Array(try stream.event().utf8))
+      }
+      #expect(seen.row("channels", "speed")?["version"] == .integer(Int64(value)))
+    }
+  }
+
+  /// Names and values arrive as bounded text, without characters that move or hide others.
+  @Test func hostileTextIsBoundedAndVisible() throws {
+    let page = try ServedPage()
+    let hostile = Self.hostile
+    var options = Options()
+    options.writerName = hostile
+    let container = try SharedContainer(directory: page.container.directory, options: options)
+    let short = "<b>\u{202E}'\"&\n"
+    try container.channel(short, of: [String: [String]].self).put([hostile: [hostile]])
+    try container.channel("large", of: String.self)
+      .put(String(repeating: String(hostile.prefix(12)), count: (63 << 20) / 12))
+    let member = try container.join(as: short, info: [hostile: hostile])
+    defer { member.leave() }
+    try container.queue(short, of: String.self).send(hostile)
+    let bytes = try container.lock(short).hold {
+      try page.bytes("all is shown") { state in
+        state["channels"]?["rows"]?.arrayValue?.count == 2
+          && state["locks"]?["rows"]?.arrayValue?.isEmpty == false
+          && state["members"]?["rows"]?.arrayValue?.isEmpty == false
+      }
+    }
+    #expect(bytes.utf8.count < 20_000)
+    let wrong = bytes.unicodeScalars.filter {
+      [.control, .format, .lineSeparator, .paragraphSeparator].contains(
+        $0.properties.generalCategory)
+    }
+    #expect(wrong.isEmpty)
+    #expect(bytes.contains("⟨U+202E⟩turned"))
+    let large = try JSONPropertyList.decode(Array(bytes.utf8)).row("channels", "large")
+    #expect(large?["value"]?.stringValue?.hasSuffix("bytes)") == true)
+  }
+
+  @Test func aLongListIsCut() throws {
+    let page = try ServedPage()
+    for number in 0..<230 {
+      try page.container.channel("channel \(number)", of: Int.self).put(number)
+    }
+    try page.state("200 and 30") { state in
+      state["channels"]?["rows"]?.arrayValue?.count == 200 && state["channels"]?["more"] == 30
+    }
+  }
+
+  @Test func changesAreMadeOnlyIfAllowed() throws {
+    for isAllowed in [false, true] {
+      let page = try ServedPage(isAllowed ? ["--allow-changes"] : [])
+      func post(_ body: String, _ headers: [String]) throws -> Int {
+        let connection = try WebConnection(port: page.port)
+        try connection.ask(page.path + "do", method: "POST", headers, body: body)
+        return try connection.reply().status
+      }
+      let origin = "Origin: http://127.0.0.1:\(page.port)"
+      let token = "X-Wormhole-Token: \(page.path.split(separator: "/")[0])"
+      let put = #"{"action":"put","channel":"film","value":"<b>"}"#
+      #expect(try post(put, [token]) == 403)
+      #expect(try post(put, [origin]) == 403)
+      #expect(try post(put, [origin, token]) == (isAllowed ? 200 : 403))
+      let film = page.container.channel("film", of: String.self)
+      #expect(try film.value == (isAllowed ? "<b>" : nil))
+      #expect(try post("{}", [origin, token]) == (isAllowed ? 400 : 403))
+      #expect(
+        try post(#"{"action":"clear","channel":"film"}"#, [origin, token])
+          == (isAllowed ? 200 : 403))
+      #expect(try film.value == nil)
+    }
+  }
+
+  @Test func onlyThisMachineIsServedUnlessAllowed() throws {
+    let stage = try Stage()
+    for place in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+      let outcome = try stage.run("wormhole serve --listen '\(place)'")
+      #expect(outcome.status == .exited(64))
+      #expect(outcome.errors.contains("add --allow-remote to permit that"))
+    }
+    let outcome = try stage.run("wormhole serve --listen cinema.example:80")
+    #expect(outcome.errors.contains("not an address in digits and a port"))
+    #expect(outcome.status == .exited(64))
+    #expect(try stage.run("wormhole help serve").output.contains("in clear"))
+  }
+}
+
+extension PropertyListValue {
+  fileprivate func row(_ list: String, _ name: String) -> PropertyListValue? {
+    self[list]?["rows"]?.arrayValue?.first { $0["name"] == .string(name) }
+  }
+
+  fileprivate var events: [String] {
+    (self["events"]?.arrayValue ?? []).compactMap { $0["text"]?.stringValue }
+  }
+}
