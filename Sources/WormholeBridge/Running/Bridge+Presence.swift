@@ -53,8 +53,10 @@ extension Bridge {
       sweepGuests()
     }
     let own = locals.values.filter { $0.isRunning && homes[$0.name]?.machine == place.machine }
-    // A machine without members that run has nothing that others could miss.
-    let isQuiet = own.isEmpty && full.isEmpty && conflicts.isEmpty
+    // A machine without members that run has nothing that others could miss. The home of a member
+    // that has just joined may not be recorded yet.
+    let isQuiet =
+      !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(

@@ -94,6 +94,8 @@ extension Bridge {
       clockOffset = Int64(clamping: message.timestamp) &- now
     case .member(let member):
       homes[member] = Home(message)
+      // The member may run already, and is part of the heartbeats from now on.
+      if homes[member]?.machine == place.machine { link?.nextBeat = .longAgo }
       settleHome(of: member)
     case nil: break
     }
