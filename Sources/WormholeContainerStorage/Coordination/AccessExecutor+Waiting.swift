@@ -32,6 +32,7 @@ extension AccessExecutor {
   }
 
   func look(at name: AccessName) throws -> AccessMachine<AccessName>.Event {
+    if isWaiting, room.bell.hasEnded(name) { return .gone }
     switch try room.look(at: name, in: open()) {
     case .gone: return .gone
     case .dead: return .dead
@@ -102,8 +103,12 @@ extension AccessExecutor {
     let now = container.options.environment.now()
     if patience.hasEnded(at: now) { return .gaveUp }
     room.observe(machine.blockers.dropLast().reversed(), in: try open())
-    let tick = now + min(container.options.lease / 8, .milliseconds(25))
-    room.bell.wait(since: rings, until: min(tick, patience.deadline ?? tick))
+    // An access with many blockers is not the next one: the first waiters notice a suspended
+    // process, and cannot keep up if all waiters check equally often.
+    let share = min(40, max(1, machine.blockers.count / 8))
+    let tick = now + min(container.options.lease / 8, .milliseconds(25)) * share
+    room.bell.wait(
+      for: machine.blockers, since: rings, until: min(tick, patience.deadline ?? tick))
     rings = room.bell.rings
     return .woken
   }

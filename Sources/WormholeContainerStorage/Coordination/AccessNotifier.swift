@@ -2,19 +2,42 @@ internal import WormholeSyscalls
 
 /// Wakes the process's threads when an access ends.
 ///
-/// All waits of a container share a bell. It starts to watch with the first wait, and stops at the
-/// first notice for which no thread waits: repeated waits do not pay for a new watch each time.
+/// All waits of a container share a notifier. It starts to watch with the first wait, and stops at
+/// the first notice for which no thread waits: repeated waits do not pay for a new watch each time.
+///
+/// Each thread waits for the end of one access: the latest of its blockers, because the earlier ones
+/// usually end before. So the end of an access wakes the next waiter, and not all of them. A name
+/// that the kernel has reported as removed is never used again: no waiter looks for its file.
 final class AccessNotifier: Sendable {
+  /// A waiting thread.
+  private final class Waiter: Sendable {
+    let isWoken = Monitor(false)
+
+    func wake() { isWoken.signal { $0 = true } }
+  }
+
   private struct State {
+    /// The number of notices that concern all waiters.
     var rings = 0
     var waiters = 0
     var watches: [NamedWatch] = []
+    /// The accesses whose files were removed since the watch began.
+    var ended: Set<AccessName> = []
+    var sleepers: [AccessName: [Waiter]] = [:]
   }
 
   private let state = Monitor(State())
 
-  /// The number of received notices.
+  /// The largest number of remembered names; waiters look for the files of forgotten ones.
+  private static let mostEnded = 100_000
+
+  /// The number of received notices that concern all waiters.
   var rings: Int { state.withLock { $0.rings } }
+
+  /// The number of sleeping threads, for tests.
+  var sleeperCount: Int {
+    state.withLock { $0.sleepers.values.reduce(0) { $0 + $1.count } }
+  }
 
   /// Starts to watch for a thread that waits until ``leave()``.
   func enter(_ room: AccessDirectory) {
@@ -24,7 +47,7 @@ final class AccessNotifier: Sendable {
     }
     guard begins else { return }
     // Without a watch, a waiter checks at each tick.
-    let watches = room.watches { [weak self] in self?.ring() }
+    let watches = room.watches { [weak self] in self?.hear($0) }
     let spare = state.withLock { state in
       guard state.watches.isEmpty else { return watches }
       state.watches = watches
@@ -35,30 +58,72 @@ final class AccessNotifier: Sendable {
 
   func leave() { state.withLock { $0.waiters -= 1 } }
 
-  private func ring() {
-    let unused = state.signal { state -> [NamedWatch] in
-      state.rings += 1
-      guard state.waiters == 0 else { return [] }
-      defer { state.watches = [] }
-      return state.watches
+  /// Takes a notice: the names of removed files, or nil for any other change.
+  func hear(_ removed: [AccessName]?) {
+    let (woken, unused) = state.withLock { state -> ([Waiter], [NamedWatch]) in
+      guard state.waiters > 0 else {
+        defer { state.watches = [] }
+        state.ended = []
+        return ([], state.watches)
+      }
+      guard let removed else {
+        state.rings += 1
+        defer { state.sleepers = [:] }
+        return (state.sleepers.values.flatMap(\.self), [])
+      }
+      if state.ended.count > Self.mostEnded { state.ended = [] }
+      var woken: [Waiter] = []
+      for name in removed {
+        state.ended.insert(name)
+        if let waiters = state.sleepers.removeValue(forKey: name) { woken += waiters }
+      }
+      return (woken, [])
     }
+    for waiter in woken { waiter.wake() }
     for watch in unused { watch.stop() }
   }
 
-  /// Sleeps until the number of notices is higher than `rings`.
-  func wait(since rings: Int, until deadline: Instant) {
-    let _: Void? = state.wait(until: deadline) { $0.rings > rings ? () : nil }
+  /// Whether the access's file is known to be removed.
+  func hasEnded(_ name: AccessName) -> Bool { state.withLock { $0.ended.contains(name) } }
+
+  /// Sleeps until the latest of the blockers ends that has not ended yet, or until a notice that
+  /// concerns all waiters.
+  ///
+  /// - Parameters:
+  ///   - blockers: the latest first.
+  ///   - rings: the number of such notices before the blockers were checked.
+  func wait(for blockers: [AccessName], since rings: Int, until deadline: Instant) {
+    let waiter = Waiter()
+    let awaited = state.withLock { state -> AccessName? in
+      guard state.rings == rings, let last = blockers.last, !state.ended.contains(last),
+        let name = blockers.first(where: { !state.ended.contains($0) })
+      else { return nil }
+      state.sleepers[name, default: []].append(waiter)
+      return name
+    }
+    guard let awaited else { return }
+    let _: Void? = waiter.isWoken.wait(until: deadline) { $0 ? () : nil }
+    state.withLock { state in
+      guard var waiters = state.sleepers[awaited] else { return }
+      waiters.removeAll { $0 === waiter }
+      state.sleepers[awaited] = waiters.isEmpty ? nil : waiters
+    }
   }
 }
 
 extension AccessDirectory {
-  fileprivate func watches(_ ring: @escaping @Sendable () -> Void) -> [NamedWatch] {
+  fileprivate func watches(
+    _ hear: @escaping @Sendable (_ removed: [AccessName]?) -> Void
+  ) -> [NamedWatch] {
     // The kernel reports the end of a process when it closes the process's file.
     (AccessPlace.allCases.map(\.name) + [Self.processesName]).compactMap { name in
-      let mask: InotifyMask =
-        name == Self.processesName ? [.closedAfterWriting, .deleted] : .deleted
+      let isProcesses = name == Self.processesName
+      let mask: InotifyMask = isProcesses ? [.closedAfterWriting, .deleted] : .deleted
       let path = [Container.Folder.system.rawValue, slot.escaped, name]
-      return try? NamedWatch(container, path, mask) { _ in ring() }
+      return try? NamedWatch(container, path, mask) { signal in
+        guard case .changed(let names) = signal, !isProcesses else { return hear(nil) }
+        hear(names.compactMap { AccessName($0) })
+      }
     }
   }
 }
