@@ -53,7 +53,9 @@ final class GroupDefaults: UserDefaults {
 
   private func value(_ key: String) -> PropertyListValue? {
     if let given = arguments[key], let value = try? PropertyListValue(any: given) { return value }
-    let value: PropertyListValue?? = SilentCall.attempt { try stored.object(forKey: key) }
+    let value: PropertyListValue?? = SilentCall.attempt { () throws(WormholeError) in
+      try stored.all()[key]
+    }
     return value.flatMap(\.self) ?? Self.registered.withLock { $0[key] }
   }
 
@@ -133,7 +135,7 @@ final class GroupDefaults: UserDefaults {
   // MARK: Writing
 
   override func set(_ value: Any?, forKey defaultName: String) {
-    guard let value else { return change { $0[defaultName] = nil } }
+    guard let value else { return change(defaultName, to: nil) }
     let taken: PropertyListValue
     do throws(NotAPropertyList) {
       taken = try PropertyListValue(any: value)
@@ -141,36 +143,34 @@ final class GroupDefaults: UserDefaults {
       // A programming error; Foundation ends the program with the same words, without the place.
       fatalError("This value is not supported by set(_:forKey:): \(error)")
     }
-    change { $0[defaultName] = taken }
+    change(defaultName, to: taken)
   }
 
   override func set(_ value: Int, forKey defaultName: String) {
-    change { $0[defaultName] = .integer(Int64(value)) }
+    change(defaultName, to: .integer(Int64(value)))
   }
 
   override func set(_ value: Float, forKey defaultName: String) {
-    change { $0[defaultName] = .real(Double(value)) }
+    change(defaultName, to: .real(Double(value)))
   }
 
   override func set(_ value: Double, forKey defaultName: String) {
-    change { $0[defaultName] = .real(value) }
+    change(defaultName, to: .real(value))
   }
 
   override func set(_ value: Bool, forKey defaultName: String) {
-    change { $0[defaultName] = .boolean(value) }
+    change(defaultName, to: .boolean(value))
   }
 
   override func set(_ url: URL?, forKey defaultName: String) {
     let text = url.map { $0.isFileURL ? $0.path : $0.absoluteString }
-    change { $0[defaultName] = text.map { .string($0) } }
+    change(defaultName, to: text.map { .string($0) })
   }
 
-  override func removeObject(forKey defaultName: String) { change { $0[defaultName] = nil } }
+  override func removeObject(forKey defaultName: String) { change(defaultName, to: nil) }
 
-  private func change(_ body: (inout [String: PropertyListValue]) -> Void) {
-    commit { () throws(WormholeError) in
-      try stored.change { values throws(WormholeError) in body(&values) }
-    }
+  private func change(_ key: String, to value: PropertyListValue?) {
+    commit { () throws(WormholeError) in try stored.change(key, to: value) }
   }
 
   /// Sets all keys at once, whether the stored file is missing, intact or damaged.

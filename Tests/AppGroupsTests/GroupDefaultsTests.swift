@@ -50,6 +50,18 @@ import WormholeSyscalls
     #expect(again.integer(forKey: "n") == 6)
   }
 
+  /// As long as nothing has changed, a look at the file's name is all.
+  @Test(.blocking) func anUnchangedFileIsNotReadAgain() throws {
+    defaults.set(5, forKey: "n")
+    #expect(defaults.integer(forKey: "n") == 5)
+    let calls = FaultPoints.with { #expect(defaults.integer(forKey: "n") == 5) }
+    #expect(calls.map { $0.prefix { $0 != " " } } == ["fstatat"], "\(calls)")
+    for number in 6...8 {
+      again.set(number, forKey: "n")
+      #expect(defaults.integer(forKey: "n") == number)
+    }
+  }
+
   @Test(.blocking) func everyTypeComesBackAsItWasSet() throws {
     defaults.set("text", forKey: "text")
     defaults.set(7, forKey: "int")

@@ -1,5 +1,6 @@
 package import WormholeContainerStorage
 package import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// A suite as a whole, for modules that present the suite under the names of another library.
 extension Defaults {
@@ -15,28 +16,79 @@ extension Defaults {
 
   /// As `change(_:)`, and rethrows the errors of the body.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
+    try changing { before in
+      var after = before
+      try body(&after)
+      return after == before ? nil : after
+    }
+  }
+
+  /// Sets one key, and returns the suite's new version; nil if the key has the value already.
+  ///
+  /// Takes less time than ``change(_:)``, which compares all keys.
+  package func change(
+    _ key: String, to value: PropertyListValue?
+  ) throws(WormholeError) -> Int? {
+    try WormholeError.writing("write defaults", suite) {
+      try changing { before in
+        if before[key] == value { return nil }
+        var after = before
+        after[key] = value
+        return after
+      }
+    }
+  }
+
+  /// - Parameter body: returns the new values; nil if none differs from before.
+  private func changing(
+    _ body: ([String: PropertyListValue]) throws -> [String: PropertyListValue]?
+  ) throws -> Int? {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: container, name: suite)
     let reader = reader
-    var version: Int?
+    var written: (version: Int, values: [String: PropertyListValue])?
     try slot.change(
       "write", durability: container.options.durability, patience: writer.patience
     ) { content in
-      let before = try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value
-      var after = before ?? [:]
-      try body(&after)
-      version = nil
-      if after == before ?? [:] { return .none }
+      written = nil
+      let before = try own(slot.note) ?? decode(content, reader)
+      guard let after = try body(before) else { return .none }
       let count = try writer.count(content)
-      version = count.next
+      written = (count.next, after)
       return .put(try writer.seal(after, count, "write defaults"), note: count.note)
     }
-    return version
+    guard let written else { return nil }
+    known.withLock { $0.own = written }
+    return written.version
+  }
+
+  /// Returns the values that this object has written as this version; nil if it has not.
+  private func own(_ version: Int?) -> [String: PropertyListValue]? {
+    guard let version else { return nil }
+    return known.withLock { $0.own.flatMap { $0.version == version ? $0.values : nil } }
+  }
+
+  private func decode(
+    _ content: Slot.Content, _ reader: SlotReader
+  ) throws(WormholeError) -> [String: PropertyListValue] {
+    try reader.snapshot(of: content, as: [String: PropertyListValue].self)?.value ?? [:]
   }
 
   /// Returns all keys that are set, without registered ones.
+  ///
+  /// The values stay decoded, and their file open: as long as the file is the latest, one system
+  /// call replaces reading.
   package func all() throws(WormholeError) -> [String: PropertyListValue] {
-    try reader.snapshot(of: slot.get().read(), as: [String: PropertyListValue].self)?.value ?? [:]
+    let slot = try slot.get()
+    if let read = known.withLock({ $0.read }), slot.isLatest(read.file) { return read.values }
+    let (content, file) = try slot.readKeepingOpen()
+    let values = try decode(content, reader)
+    guard case .value(_, recovered: false) = content, let file else {
+      known.withLock { $0.read = nil }
+      return values
+    }
+    known.withLock { $0.read = (file, values) }
+    return values
   }
 
   /// Calls a closure with the suite's version whenever any key has changed, from now on.
@@ -58,4 +110,10 @@ extension Defaults {
       in: container.subscriptions, on: nil, handler,
       container.failureHandler(nil, about: LogSubject(suite: suite)))
   }
+}
+
+/// The values of a suite that an object has read or written last, decoded.
+struct KnownSuite: Sendable {
+  var read: (file: CommittedFile, values: [String: PropertyListValue])?
+  var own: (version: Int, values: [String: PropertyListValue])?
 }

@@ -14,6 +14,7 @@ public final class Defaults: Sendable {
   let container: SharedContainer
   let slot: Result<Slot, WormholeError>
   private let registered = Monitor<[String: PropertyListValue]>([:])
+  let known = Monitor(KnownSuite())
 
   init(_ suite: String, _ container: SharedContainer) {
     self.suite = suite

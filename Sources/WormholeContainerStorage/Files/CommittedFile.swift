@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// never changes (P1). The same inode is therefore the same value, whatever other processes have
 /// committed since. One status call replaces opening, checking, reading and closing the file. Size
 /// and time are compared too, in case a tool writes into a file that it should replace.
-final class CommittedFile: Sendable {
+package final class CommittedFile: Sendable {
   private let file: Descriptor
   private let status: FileStatus
   private let bytes: [UInt8]
@@ -23,6 +23,9 @@ final class CommittedFile: Sendable {
     self.bytes = bytes
     self.note = note
   }
+
+  /// Whether the file may stay open for longer.
+  var staysOpen: Bool { status.kind == .regular && status.size <= Self.limit }
 
   var content: FoundFile { .sound(bytes, status) }
 

@@ -94,6 +94,32 @@ package final class Slot: Sendable {
     }
   }
 
+  /// Reads the present value, with its file if the file may stay open: see ``isLatest(_:)``.
+  package func readKeepingOpen() throws(WormholeError) -> (content: Content, file: CommittedFile?) {
+    let opened = openValue()
+    let content = try read()
+    // A value that arrived in between has another file.
+    guard let opened, isLatest(opened) else { return (content, nil) }
+    return (content, opened)
+  }
+
+  private func openValue() -> CommittedFile? {
+    guard let directory = try? openDirectory(making: false), directory.keepsOpen,
+      let file = try? directory.descriptor.open(File.value.name, .readOnlyNonBlocking),
+      let committed = try? CommittedFile(file, [], nil), committed.staysOpen
+    else { return nil }
+    return committed
+  }
+
+  /// Whether the file is the present value.
+  ///
+  /// An open inode cannot become another file, and a visible file is never written: its content is
+  /// the content that was read.
+  package func isLatest(_ file: CommittedFile) -> Bool {
+    guard let directory = try? openDirectory(making: false) else { return false }
+    return file.found(as: valuePath, in: directory.parent.descriptor) != nil
+  }
+
   /// Reads the copy of an earlier value; nil without a sound copy.
   package func readKept() throws(WormholeError) -> [UInt8]? {
     let operation = "read \(title)"
