@@ -20,6 +20,24 @@ struct BenchmarkCommandTests {
     }
   }
 
+  /// Processes and pauses: on their own, because they take seconds.
+  @Test(arguments: ["put-rare", "fan-out", "accesses-waiting"])
+  func smallWorkloadsOfSeveralProcessesRun(_ name: String) throws {
+    let result = try run(["--small", "--json", name])
+    #expect(result.status == 0)
+    #expect(result.output.contains(#""workload":"\#(name)""#))
+  }
+
+  @Test func aPictureIsDrawn() throws {
+    let path = NSTemporaryDirectory() + "/plot-\(UUID().uuidString).svg"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(try run(["--small", "--plot", path, "plist-encode"]).status == 0)
+    let picture = try String(contentsOfFile: path, encoding: .utf8)
+    #expect(picture.hasPrefix("<svg") && picture.contains("plist-encode, small"))
+    #expect(picture.hasSuffix("</svg>\n"))
+    #expect(try run(["--plot"]).status == 64)
+  }
+
   @Test func whatIsNotThereIsAUsageError() throws {
     #expect(try run(["nonsense"]).status == 64)
     #expect(try run(["--nonsense"]).status == 64)

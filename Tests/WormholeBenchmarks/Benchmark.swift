@@ -19,6 +19,10 @@ protocol Benchmark: SendableMetatype {
   func ours() throws
   /// Runs one operation of the baseline.
   func baseline() throws
+  /// Measures one side in a way of its own: an operation with a pause before it, for example.
+  ///
+  /// - Returns: nanoseconds, one figure for each operation; nil to repeat `ours` or `baseline`.
+  func samples(ours isOurs: Bool) throws -> [Double]?
   /// Returns further figures, measured once.
   func details() throws -> [Detail]
 }
@@ -26,6 +30,7 @@ protocol Benchmark: SendableMetatype {
 extension Benchmark {
   static func requiredRatio(_ size: Size) -> Double? { nil }
   static var isPaired: Bool { false }
+  func samples(ours isOurs: Bool) throws -> [Double]? { nil }
   func details() throws -> [Detail] { [] }
 }
 

@@ -9,16 +9,18 @@ import WormholeSyscalls
     PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
     DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
     QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
+    PutRarely.self, FanOut.self, AccessesWaiting.self,
   ]
 
   static let usage = """
-    usage: wormhole-bench [--small | --large] [--json] [--gate] [workload ...]
+    usage: wormhole-bench [--small | --large] [--json] [--gate] [--plot FILE.svg] [workload ...]
 
     Measures the library against a baseline in the same run; all workloads in both sizes by default.
 
       --small, --large   only this size
       --json             one object per line
       --ours             the library without the baseline, for a profiler
+      --plot FILE.svg    also draw the medians of both sides
       --gate             repeat, and exit 1 if a required ratio or a limit is missed
 
     workloads:
@@ -39,6 +41,9 @@ import WormholeSyscalls
       }
       if arguments.first == WorkingProcess.argument {
         return try WorkingProcess.run(Array(arguments.dropFirst()))
+      }
+      if arguments.first == WatchingProcess.argument {
+        return try WatchingProcess.run(Array(arguments.dropFirst()))
       }
       if arguments.first == MailProcess.argument {
         return try MailProcess.run(Array(arguments.dropFirst()))
@@ -76,6 +81,9 @@ import WormholeSyscalls
       }
     }
     if options.wantsJSON { print(try report.json()) }
+    if let path = options.plot {
+      try Data(Plot(report).svg.utf8).write(to: URL(fileURLWithPath: path))
+    }
     return !options.isGate || !report.outcomes.contains { $0.isMissed }
   }
 
@@ -103,15 +111,23 @@ struct Options {
   var isGate = false
   var isProfiled = false
   var wantsHelp = false
+  /// The path of the picture.
+  var plot: String?
 
   init(_ arguments: [String]) throws {
-    for argument in arguments {
+    var arguments = arguments[...]
+    while let argument = arguments.popFirst() {
       switch argument {
       case "--small": sizes = [.small]
       case "--large": sizes = [.large]
       case "--json": wantsJSON = true
       case "--ours": isProfiled = true
       case "--gate": isGate = true
+      case "--plot":
+        guard let path = arguments.popFirst(), path.hasSuffix(".svg") else {
+          throw Failure(argument: argument, reason: "a path that ends in .svg is missing")
+        }
+        plot = path
       case "-h", "--help": wantsHelp = true
       default:
         guard !argument.hasPrefix("-") else {

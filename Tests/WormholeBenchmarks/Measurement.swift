@@ -12,6 +12,16 @@ struct Measurement {
     return samples[min(samples.count - 1, Int(part * Double(samples.count)))]
   }
 
+  init(samples: [Double] = []) { self.samples = samples.sorted() }
+
+  /// Measures one side of a workload.
+  static func of(_ benchmark: some Benchmark, ours isOurs: Bool, _ size: Size) throws -> Self {
+    if let samples = try benchmark.samples(ours: isOurs) { return Measurement(samples: samples) }
+    return try measure(for: size.duration) {
+      if isOurs { try benchmark.ours() } else { try benchmark.baseline() }
+    }
+  }
+
   /// Runs an operation for a given time, in batches long enough for the clock.
   static func measure(for duration: Duration, _ operation: () throws -> Void) rethrows -> Self {
     let clock = ContinuousClock()
@@ -70,8 +80,8 @@ struct Outcome {
     for _ in 0..<(type.isPaired ? 2 * repetitions - 1 : repetitions) {
       // A new instance has its files at a different location: the location of one side may be slow.
       if type.isPaired { benchmark = try type.init(size: size) }
-      baseline.append(try Measurement.measure(for: size.duration) { try benchmark.baseline() })
-      ours.append(try Measurement.measure(for: size.duration) { try benchmark.ours() })
+      baseline.append(try Measurement.of(benchmark, ours: false, size))
+      ours.append(try Measurement.of(benchmark, ours: true, size))
     }
     let pairs = zip(ours, baseline).sorted { $0.1.median / $0.0.median < $1.1.median / $1.0.median }
     let best = (ours.min { $0.median < $1.median }, baseline.min { $0.median < $1.median })

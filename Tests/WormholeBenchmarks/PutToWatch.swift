@@ -117,8 +117,8 @@ final class Answering {
     _ = try? other.wait()
   }
 
-  func exchange() throws {
-    guard try isAnswered(rally: PutToWatch.rally, within: .seconds(5)) else {
+  func exchange(rally: Int = PutToWatch.rally) throws {
+    guard try isAnswered(rally: rally, within: .seconds(5)) else {
       throw BenchmarkError.nothingMeasured(PutToWatch.name)
     }
   }
@@ -172,8 +172,8 @@ final class FloorAnswering {
     floor_bell_close(&back)
   }
 
-  func exchange() throws {
-    for _ in 0..<PutToWatch.rally {
+  func exchange(rally: Int = PutToWatch.rally) throws {
+    for _ in 0..<rally {
       number += 1
       guard floor_ring(&there, number) == 0, floor_hear(&back, number - 1) == number else {
         throw BenchmarkError.floor(String(cString: strerror(errno)))

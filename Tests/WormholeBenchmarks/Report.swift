@@ -51,7 +51,7 @@ struct Report {
     }.joined(separator: "\n")
   }
 
-  private static func time(_ nanoseconds: Double) -> String {
+  static func time(_ nanoseconds: Double) -> String {
     switch nanoseconds {
     case ..<1e3: String(format: "%.0f ns", nanoseconds)
     case ..<1e6: String(format: "%.1f us", nanoseconds / 1e3)

@@ -65,15 +65,15 @@ extension Detail {
   /// Counts the system calls of an operation under a slot's lock, as the average of many.
   ///
   /// A process that takes the lock repeatedly checks every four milliseconds for waiters: one call.
-  /// Once a second the process renews the previous value in `kept.plist`: six more calls. Apart
-  /// from these calls, whose number depends on the elapsed time, the count is exact.
+  /// Twice a second the process saves the value, with up to 40 calls. Apart from these calls, whose
+  /// number depends on the elapsed time, the count is exact.
   static func calls(
     _ label: String, underLock limit: Double, _ operation: () throws -> Void
   ) throws -> Detail {
     let begin = ContinuousClock.now
     let counted = try counted(label, 0, \.calls, operation)
     let taken = ContinuousClock.now - begin
-    let others = taken / .milliseconds(4) + 1 + 6 * (taken / .seconds(1) + 1)
+    let others = taken / .milliseconds(4) + 1 + 40 * (taken / .milliseconds(500) + 1)
     return Detail(label, counted.value, limit: limit + others / 200)
   }
 
