@@ -86,7 +86,7 @@ def frame(sides, caption, titles):
             parts.append(
                 f'<text x="{left + 352}" y="{top + 22}" text-anchor="end">{note}</text>')
         parts.append("</g>")
-    parts.append(f'<text class="c" x="410" y="302" text-anchor="middle">'
+    parts.append(f'<text class="c" x="410" y="302" text-anchor="middle">\n'
                  f"{html.escape(caption)}</text>")
     return "\n".join(parts)
 

@@ -39,7 +39,7 @@ extension Carrier {
     for name in try container.storage.names(in: .members) {
       guard let home = try container.storage.existingMember(name) else { continue }
       do throws(Errno) {
-        // A listing may miss a message whose next attempt begins meanwhile, and without its proxy the
+        // A listing may miss a message whose next attempt begins meanwhile. Without its proxy the
         // outcome would be lost: such a listing is repeated.
         try home.forEachMessage { place in
           if case .guest(let digits) = place.name.sender { found.insert(digits) }

