@@ -127,7 +127,6 @@ import WormholeSyscalls
   @Test func aValueIsSyncedWhereNoneIsBeforeIt() throws {
     var options = ContainerOptions.testing()
     options.keptAge = .seconds(1000)
-    options.saveDelay = nil
     let slot = try Container.open(container.path, options: options).slot(.channels, "n")
     for _ in 0..<3 { try slot.add() }
     func isSynced() throws -> Bool {
