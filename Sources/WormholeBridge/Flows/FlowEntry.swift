@@ -11,6 +11,8 @@ package struct FlowEntry: Hashable, Sendable {
     case outcome(Outcome.Status)
     /// The sender of a message would like to cancel it.
     case cancellation
+    /// The receiver's home has moved before the message was received: its sender sends it again.
+    case returned
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -41,6 +43,7 @@ package struct FlowEntry: Hashable, Sendable {
     case .message: "m"
     case .outcome: "o"
     case .cancellation: "x"
+    case .returned: "b"
     }
   }
 
@@ -91,6 +94,7 @@ package struct FlowEntry: Hashable, Sendable {
     switch list[Key.kind]?.stringValue {
     case "m": kind = .message
     case "x": kind = .cancellation
+    case "b": kind = .returned
     case "o":
       switch list[Key.end]?.stringValue {
       case "ok": kind = .outcome(.delivered)

@@ -21,6 +21,8 @@ package final class InFlow {
   /// The refusals travel in the other direction.
   private let refusals: Refusals
   private var cursor: FlowCursor?
+  /// Whether no record of the flow in the other direction binds a message any more.
+  package var isFree: (FlowEntry) throws -> Bool = { _ in true }
 
   static let cursorName = "cursor.plist"
 
@@ -146,6 +148,12 @@ package final class InFlow {
       let bytes: [UInt8]
       do throws(WormholeError) {
         bytes = try prepared(entry, body, until: expiry)
+        if entry.name.wantsReceipt, residents.proxy(elsewhere: entry.receiver) != nil {
+          // Its sender's machine has not known that the receiver's home has moved.
+          try refusals.add(number, entry, nil)
+          staging.hasRefusals = true
+          return
+        }
       } catch {
         guard error.isRefusal else { throw error }
         try refuse(entry, number, body, error, &staging)
@@ -156,12 +164,28 @@ package final class InFlow {
       staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
-      guard let proxy = residents[.member(entry.receiver)], proxy.machine == machine else { return }
+      guard let proxy = receiver(of: entry) else { return }
       _ = try proxy.settle(entry.name, status)
+      staging.settled[proxy.resident] = proxy
+    case .returned:
+      guard let proxy = receiver(of: entry) else { return }
+      // The next start of the bridge would claim the message again for its old number.
+      guard (try? isFree(entry)) == true else {
+        throw WormholeError(
+          .unreachable, "put back message", entry.name.id,
+          because: "its number is not confirmed yet")
+      }
+      try proxy.takeBack(entry.name)
       staging.settled[proxy.resident] = proxy
     case .cancellation:
       staging.steps.append(.cancel(to: entry.receiver, entry.name))
     }
+  }
+
+  /// The proxy of a receiver to which this machine has sent, if the other machine is its home, or
+  /// was.
+  private func receiver(of entry: FlowEntry) -> Proxy? {
+    residents[.member(entry.receiver)].flatMap { residents.isHome(machine, of: $0) ? $0 : nil }
   }
 
   /// Returns the file for the receiver's inbox; throws if the message cannot be delivered.
@@ -178,13 +202,34 @@ package final class InFlow {
     }
     if let sender = entry.name.sender {
       let sender = try Carrier.Resident(sender)
-      try residents.check(sender, isOf: machine)
+      try check(sender, of: entry)
       // Nobody asks for the proxy of a sender that wants no outcome.
       if entry.name.wantsReceipt { _ = try residents.proxy(of: sender, on: machine) }
     }
     try residents.carrier.checkInbox(of: entry.receiver)
     let origin = MessageOrigin(machine: machine, receiver: entry.receiver, name: entry.name)
     return try message.delivered(from: origin.propertyList, expires: expiry(message.expires))
+  }
+
+  /// Refuses a sender that is not one of the machine, unless the machine hands on messages to a
+  /// member whose home it was.
+  private func check(
+    _ sender: Carrier.Resident, of entry: FlowEntry
+  ) throws(WormholeError) {
+    do throws(WormholeError) {
+      try residents.check(sender, isOf: machine)
+    } catch {
+      guard !entry.name.wantsReceipt else { throw error }
+      if residents.formerHomes(entry.receiver).contains(machine) { return }
+      // The machine knows more than this one, or is confused: the record may follow.
+      guard residents.proxy(elsewhere: entry.receiver)?.machine != machine else {
+        throw WormholeError(
+          .unreachable, "receive message", entry.name.id,
+          because: "machine \(machine) hands it on, and is the home of '\(entry.receiver)' as far "
+            + "as this machine knows")
+      }
+      throw error
+    }
   }
 
   /// Stores a message that cannot be delivered, for its sender or for its receiver.

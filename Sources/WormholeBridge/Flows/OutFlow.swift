@@ -38,6 +38,10 @@ package final class OutFlow {
   package private(set) var published: Int
   /// The last numbers of the bundles that are published and not confirmed.
   private var underWay: [Int] = []
+  /// Messages of other machines that wait here, though their receiver's home has moved.
+  ///
+  /// Their senders' machines have to send them again: only they learn the outcome.
+  package var strangers: [(proxy: Proxy, name: MessageName)] = []
   /// The proxies that were changed since they were synced.
   var touched: [Carrier.Resident: Proxy] = [:]
 
@@ -126,6 +130,7 @@ package final class OutFlow {
   ) throws(WormholeError) -> Bool {
     var room = Self.mostEntries - (next - 1 - confirmed)
     guard room > 0 else { return false }
+    strangers = []
     var entries = refusals.waiting.filter { !bound.contains($0.identity) }
     for proxy in proxies {
       entries += try outcomes(for: proxy)
@@ -133,13 +138,19 @@ package final class OutFlow {
       for sent in try proxy.cancellations() where !cancelled.contains(sent) {
         entries.append(FlowEntry(.cancellation, to: name, sent))
       }
-      guard !full.contains(name) else { continue }
-      entries += try proxy.waiting(atMost: Self.mostEntries).map {
-        FlowEntry(.message, to: name, $0)
-      }.filter { !bound.contains($0.identity) }
+      guard !full.contains(name), residents.carries(proxy) else { continue }
+      for waiting in try proxy.waiting(atMost: Self.mostEntries) {
+        if waiting.wantsReceipt, residents.isElsewhere(waiting.sender) {
+          strangers.append((proxy, waiting))
+          continue
+        }
+        let entry = FlowEntry(.message, to: name, waiting)
+        if !bound.contains(entry.identity) { entries.append(entry) }
+      }
     }
     let isAll = entries.count <= room
     var rest = entries.prefix(room)
+    let sources = Set(rest.compactMap(\.source))
     while !rest.isEmpty {
       let record = FlowRecord(
         flow: flow, first: next, before: chain(upTo: next - 1),
@@ -152,7 +163,7 @@ package final class OutFlow {
       rest = rest.dropFirst(record.entries.count)
       room -= record.entries.count
     }
-    refusals.waiting.removeAll { bound.contains($0.identity) }
+    refusals.waiting.removeAll { $0.source.map { sources.contains($0) } ?? false }
     return isAll
   }
 
@@ -170,16 +181,24 @@ package final class OutFlow {
     }
   }
 
+  func isBound(_ entry: FlowEntry) -> Bool { bound.contains(entry.identity) }
+
+  /// The proxy of a message's receiver, also if its home has moved since the number was bound.
+  func proxy(of entry: FlowEntry) throws(WormholeError) -> Proxy {
+    if let known = residents[.member(entry.receiver)] { return known }
+    return try residents.proxy(of: .member(entry.receiver), on: machine)
+  }
+
   private func claim(_ record: FlowRecord) throws(WormholeError) {
     for entry in record.entries {
       switch entry.kind {
       case .message:
-        let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+        let proxy = try proxy(of: entry)
         // False if it was claimed before, or if its sender has cancelled it.
         _ = try proxy.claim(entry.name)
         touched[proxy.resident] = proxy
       case .cancellation: cancelled.insert(entry.name)
-      case .outcome: break
+      case .outcome, .returned: break
       }
     }
   }
@@ -215,7 +234,7 @@ package final class OutFlow {
 
   /// The file of a message; nil for one that is settled, or that cannot be carried.
   private func body(of entry: FlowEntry, largest: Int) throws(WormholeError) -> [UInt8]? {
-    let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+    let proxy = try proxy(of: entry)
     let reason: String
     do throws(WormholeError) {
       guard let message = try proxy.read(entry.name) else { return nil }

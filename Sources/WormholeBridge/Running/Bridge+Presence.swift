@@ -46,6 +46,7 @@ extension Bridge {
     }
     guard link.nextBeat <= now, let subjects = link.subjects else { return }
     for member in conflicts.keys { settleHome(of: member) }
+    for machine in unsettled { if let fate = evicted[machine] { giveUp(machine, fate) } }
     countMessages()
     // A message of a flow that has failed may be received and not yet delivered.
     if nextSweep <= now, failed.isEmpty {
@@ -54,7 +55,7 @@ extension Bridge {
     }
     let own = locals.values.filter { $0.isRunning && homes[$0.name]?.machine == place.machine }
     // A machine without members that run has nothing that others could miss.
-    let isQuiet = own.isEmpty && full.isEmpty && conflicts.isEmpty
+    let isQuiet = own.isEmpty && full.isEmpty && conflicts.isEmpty && unsettled.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
