@@ -47,7 +47,7 @@ extension Proxy {
     return Proxy(carrier, home, resident, machine)
   }
 
-  /// Gives the name back to programs of this machine; what waits here then waits for them.
+  /// Gives the name back to programs of this machine, which receive the waiting messages.
   ///
   /// While messages are in transit, this is refused with
   /// ``WormholeError/Code-swift.struct/conflict``: a program would take them for its own.

@@ -54,7 +54,12 @@ package enum HomeMove {
     }
     // The bridge does the same; without a bridge, no program may join under the name any more.
     if machine != place.machine {
-      _ = try Carrier(container).proxy(of: .member(member), on: machine)
+      do throws(WormholeError) {
+        _ = try Carrier(container).proxy(of: .member(member), on: machine)
+      } catch {
+        // The bridge of this container holds the name while it does the same.
+        guard error.code == .nameTaken else { throw error }
+      }
     }
     return isMoved
   }

@@ -23,7 +23,7 @@ struct GroupRecords {
 struct Home: Equatable {
   /// Nil for a name that is free, after its machine was lost.
   let machine: String?
-  /// The machines that were the home before: they hand on what still arrives there.
+  /// The machines that were the home before, and hand on messages that still arrive.
   let before: [String]
   let sequence: UInt64
 
