@@ -16,6 +16,7 @@ import WormholeSyscalls
         "no mark", "try: token", "try.conf", "try: message", "certificate", "three: certificates",
         "server.conf", "users.conf", "leaf.conf", "machine: name", "operator: setup",
         "machine: run", "wormhole-bridge.service", "rights: command", "rights",
+        "machine: move", "operator: evict",
       ])
     let picture = try article.text("no mark")
     #expect(picture.contains("machine A") && !picture.contains("$ "), "the picture alone")
@@ -46,7 +47,7 @@ import WormholeSyscalls
     try send(from: "m2", to: "m1", hub)
     try subscriptionsAreRefused(hub)
     try wordsOfOthersAreRefused(hub)
-    try hub.stopBridges()
+    try moveAndEvict(hub)
     try requestsAreRefused(hub)
   }
 
@@ -64,6 +65,23 @@ import WormholeSyscalls
 
   private func names(_ hub: PrintedHub) throws -> (own: String, other: String) {
     (try #require(hub.names["m1"]), try #require(hub.names["m2"]))
+  }
+
+  /// The rights of a machine suffice to move a home, and those of an operator to give it up.
+  private func moveAndEvict(_ hub: PrintedHub) throws {
+    let (own, other) = try names(hub)
+    let changes = [("0123456789abcdef", other), ("move bob", "move 'reader of m1'")]
+    let move = try hub.article.commands("machine: move", port: hub.port(of: "m1"), changes)
+    let moved = try hub.article.run(move, root: "m1")
+    #expect(moved.status == .exited(0), "\(moved.errors)")
+    try hub.stopBridges()
+    // A machine may not give another one up.
+    for (machine, name, status) in [("m2", own, false), (PrintedHub.administrator, own, true)] {
+      let evict = try hub.article.commands(
+        "operator: evict", port: hub.port(of: machine), [("0123456789abcdef", name)])
+      let outcome = try hub.article.run(evict.map { $0 + " --timeout 20" })
+      #expect((outcome.status == .exited(0)) == status, "\(outcome)")
+    }
   }
 
   /// A machine receives nothing that is for another one.

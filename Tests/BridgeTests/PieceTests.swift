@@ -237,6 +237,68 @@ import WormholeSyscalls
     }
   }
 
+  // MARK: Homes
+
+  private static let third = "000000000000000c"
+
+  /// A file of which only some pieces have left goes to the present home from the first one on.
+  @Test(arguments: [false, true]) func aHomeMovesWhileAFileIsUnderWay(_ isKilled: Bool) throws {
+    let file = Self.bytes(40 * Self.piece)
+    let sent = try Self.send(1, file, machines)
+    try machines.send(2)
+    try machines.pump()
+    #expect(try machines.names("there/bridge/in/\(TwoMachines.hereName)").count == 2)
+    try machines.opened().here.residents.move("bob", to: Self.third)
+    if isKilled { machines.kill() }
+    try machines.settle()
+    #expect(
+      try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    #expect(try machines.names("here/members/bob/inbox").count == 2)
+    try machines.opened().here.residents.move("bob", to: TwoMachines.thereName)
+    try machines.settle()
+    #expect(try Self.receive(2, machines) == [Arrival(1, file), Arrival(2)])
+    try machines.settle()
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+    try Self.checkNothingIsLeft(machines)
+  }
+
+  /// Numbers keep their meaning, also if the bridge is killed after a move: the old home answers.
+  @Test func aHomeMovesWhenAFileHasItsNumbers() throws {
+    let file = Self.bytes(3 * Self.piece)
+    let sent = try Self.send(1, file, machines)
+    _ = try machines.published()
+    try machines.opened().here.residents.move("bob", to: Self.third)
+    machines.kill()
+    let here = try machines.opened().here
+    here.residents.formerHomes = { _ in [TwoMachines.thereName] }
+    try machines.settle()
+    #expect(try Self.receive(1, machines) == [Arrival(1, file)])
+    try machines.settle()
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+    try Self.checkNothingIsLeft(machines)
+  }
+
+  /// The old home returns a file that has arrived whole, and keeps nothing of it.
+  @Test func aFileThatHasArrivedAtTheOldHomeComesBack() throws {
+    let (here, there) = try machines.opened()
+    here.incoming.isFree = { [out = here.out] in try out.isFree($0) }
+    try there.residents.move("bob", to: Self.third)
+    try Self.send(1, Self.bytes(3 * Self.piece), machines)
+    try machines.pump()
+    #expect(
+      try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+    #expect(try Self.files("there", machines) == [])
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+    #expect(try Self.files("here", machines).count == 1)
+    try here.residents.move("bob", to: Self.third)
+    let onward = try OutFlow(to: Self.third, here.residents)
+    _ = try onward.collect(from: here.residents.all(on: Self.third))
+    let bundle = try onward.bundle(generation: 1, size: 400 << 10, largest: 900 << 10)
+    #expect(bundle?.entries.first?.kind == .piece(FlowPiece(.file, 0, of: 3 * Self.piece)))
+  }
+
   // MARK: Deaths
 
   /// The bridges are killed before each of their calls, one after the other, or the call fails.

@@ -150,7 +150,8 @@ package final class Carrier: Sendable {
     return found
   }
 
-  private func existingProxy(of resident: Resident) throws(WormholeError) -> Proxy? {
+  /// The proxy of a member or a guest; nil if the directory is missing, or is no proxy.
+  package func existingProxy(of resident: Resident) throws(WormholeError) -> Proxy? {
     let home = try container.storage.existingMember(resident.name, in: resident.folder)
     guard let home else { return nil }
     do throws(Errno) {

@@ -162,7 +162,7 @@ package final class Proxy: Sendable {
     }
   }
 
-  private func removeRest(of name: MessageName) {
+  func removeRest(of name: MessageName) {
     do throws(Errno) {
       _ = try home.remove(name.fileName, from: .files)
     } catch {

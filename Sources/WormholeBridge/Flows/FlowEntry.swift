@@ -2,7 +2,7 @@ package import Wormhole
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
 
-/// One thing that a machine sends to another one, under a number of the flow.
+/// A message, a piece or an answer from one machine to another, under a number of the flow.
 package struct FlowEntry: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// A file of messages.
@@ -13,6 +13,11 @@ package struct FlowEntry: Hashable, Sendable {
     case cancellation
     /// A part of a large message, or of its file, which come before the message.
     case piece(FlowPiece)
+    /// The message does not follow its pieces: its sender has cancelled the message, or its
+    /// receiver's home has moved.
+    case dropped
+    /// The receiver's home has moved before the message was received: its sender sends it again.
+    case returned
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -49,6 +54,8 @@ package struct FlowEntry: Hashable, Sendable {
     case .outcome: "o"
     case .cancellation: "x"
     case .piece: "p"
+    case .dropped: "d"
+    case .returned: "b"
     }
   }
 
@@ -103,6 +110,8 @@ package struct FlowEntry: Hashable, Sendable {
     case "p":
       guard let piece = FlowPiece(list) else { return nil }
       kind = .piece(piece)
+    case "d": kind = .dropped
+    case "b": kind = .returned
     case "o":
       switch list[Key.end]?.stringValue {
       case "ok": kind = .outcome(.delivered)

@@ -20,12 +20,14 @@ internal import WormholeSyscalls
 /// sender learns the position, and sends again.
 package final class InFlow {
   package let machine: String
-  private let folder: BridgeFolder
-  private let residents: Residents
+  let folder: BridgeFolder
+  let residents: Residents
   /// The refusals travel in the other direction.
-  private let refusals: Refusals
+  let refusals: Refusals
   private var cursor: FlowCursor?
   private var pieces: PieceStore
+  /// Whether no record of the flow in the other direction binds a message any more.
+  package var isFree: (FlowEntry) throws -> Bool = { _ in true }
 
   static let cursorName = "cursor.plist"
 
@@ -50,7 +52,7 @@ package final class InFlow {
   /// The position; nil if nothing was ever received.
   package var position: FlowPosition? { cursor?.position }
 
-  /// Whether the flow is the one that is received.
+  /// Whether the machine receives this flow.
   ///
   /// The sending machine has to acknowledge a new flow. Otherwise any machine with the right to
   /// publish could replace the flow.
@@ -65,6 +67,9 @@ package final class InFlow {
     cursor = fresh
   }
 
+  /// The machine was given up: what was received of it is delivered, and its pieces are of no use.
+  func end() throws(WormholeError) { try pieces.removeAll() }
+
   package enum Finding: Hashable, Sendable {
     case received(Int)
     /// Nothing new.
@@ -77,7 +82,7 @@ package final class InFlow {
     case earlierGeneration
   }
 
-  /// Stores what the bundles contain, and delivers it.
+  /// Stores the content of the bundles, and delivers the messages.
   ///
   /// - Parameters:
   ///   - bundles: bundles of the known flow, in the order of their arrival.
@@ -124,7 +129,7 @@ package final class InFlow {
   private var now: Int64 { residents.container.storage.options.environment.sinceEpoch() }
 
   /// What has to be durable, and to be done, with the next cursor.
-  private struct Staging {
+  struct Staging {
     var steps: [FlowCursor.Step] = []
     var settled: [Carrier.Resident: Proxy] = [:]
     var hasRefusals = false
@@ -155,15 +160,30 @@ package final class InFlow {
       staging.steps += pieces.end(entry.name).map { .remove(file: $0) }
     case .piece(let piece):
       try take(piece, entry, number, body, &staging)
+    case .dropped: try pieces.remove(entry.name)
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
-      guard let proxy = residents[.member(entry.receiver)], proxy.machine == machine else { return }
+      guard let proxy = receiver(of: entry) else { return }
+      if proxy.machine != machine {
+        // A home of the past has had pieces only: the present home gets the message.
+        guard try proxy.claimedSize(of: entry.name) != nil else { return }
+      }
       if case .deadLettered(let reason) = status, try proxy.claim(entry.name) {
         // It was refused by its first piece, and is still here.
         try proxy.giveUp(entry.name, reason)
       } else {
         _ = try proxy.settle(entry.name, status)
       }
+      staging.settled[proxy.resident] = proxy
+    case .returned:
+      guard let proxy = receiver(of: entry) else { return }
+      // The next start of the bridge would claim the message again for its old number.
+      guard (try? isFree(entry)) == true else {
+        throw WormholeError(
+          .unreachable, "put back message", entry.name.id,
+          because: "its number is not confirmed yet")
+      }
+      try proxy.takeBack(entry.name)
       staging.settled[proxy.resident] = proxy
     case .cancellation:
       staging.steps.append(.cancel(to: entry.receiver, entry.name))
@@ -201,6 +221,12 @@ package final class InFlow {
       guard error.isRefusal else { throw error }
       return try refuse(entry, number, body, error, &staging)
     }
+    if entry.name.wantsReceipt, residents.proxy(elsewhere: entry.receiver) != nil {
+      // The sender's machine has not known that the receiver's home has moved.
+      try refusals.add(number, entry, nil)
+      staging.hasRefusals = true
+      return
+    }
     let name = try residents.carrier.arrivalName(of: entry.name)
     try folder.write(number.fileName, bytes)
     if fileSize == 0 { try pieces.addEmptyFile(of: entry.name) }
@@ -208,6 +234,12 @@ package final class InFlow {
       staging.steps.append(.attach(file: file, number: number, to: entry.receiver, as: name))
     }
     staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+  }
+
+  /// The proxy of a receiver to which this machine has sent, if the other machine is its home, or
+  /// was.
+  private func receiver(of entry: FlowEntry) -> Proxy? {
+    residents[.member(entry.receiver)].flatMap { residents.isHome(machine, of: $0) ? $0 : nil }
   }
 
   /// Returns the file for the receiver's inbox, and the size of the file that was sent with it;
@@ -229,7 +261,7 @@ package final class InFlow {
     }
     if let sender = entry.name.sender {
       let sender = try Carrier.Resident(sender)
-      try residents.check(sender, isOf: machine)
+      try check(sender, of: entry)
       // Nobody asks for the proxy of a sender that wants no outcome.
       if entry.name.wantsReceipt { _ = try residents.proxy(of: sender, on: machine) }
     }
@@ -240,8 +272,29 @@ package final class InFlow {
     return (bytes, message.fileSize)
   }
 
+  /// Refuses a sender that is not one of the machine, unless the machine hands on messages to a
+  /// member whose home it was.
+  private func check(
+    _ sender: Carrier.Resident, of entry: FlowEntry
+  ) throws(WormholeError) {
+    do throws(WormholeError) {
+      try residents.check(sender, isOf: machine)
+    } catch {
+      guard !entry.name.wantsReceipt else { throw error }
+      if residents.formerHomes(entry.receiver).contains(machine) { return }
+      // The machine knows more than this one, or is confused: the record may follow.
+      guard residents.proxy(elsewhere: entry.receiver)?.machine != machine else {
+        throw WormholeError(
+          .unreachable, "receive message", entry.name.id,
+          because: "machine \(machine) hands it on, and is the home of '\(entry.receiver)' as far "
+            + "as this machine knows")
+      }
+      throw error
+    }
+  }
+
   /// Stores a message that cannot be delivered, for its sender or for its receiver.
-  private func refuse(
+  func refuse(
     _ entry: FlowEntry, _ number: Int, _ body: [UInt8], _ error: WormholeError,
     _ staging: inout Staging
   ) throws(WormholeError) {
@@ -260,7 +313,7 @@ package final class InFlow {
   }
 
   /// Makes a message a dead letter of its receiver; false if the receiver can have none.
-  private func bury(_ kept: KeptMessages.Message) throws(WormholeError) -> Bool {
+  func bury(_ kept: KeptMessages.Message) throws(WormholeError) -> Bool {
     do throws(WormholeError) {
       try residents.carrier.bury(kept.body, as: kept.name, to: kept.receiver, kept.reason)
       return true
@@ -270,124 +323,6 @@ package final class InFlow {
       return false
     }
   }
-
-  // MARK: Delivery
-
-  /// Delivers what is staged.
-  ///
-  /// Each step may have been done before. A member whose directory was closed since the message was
-  /// staged holds up no other.
-  private func run(_ steps: [FlowCursor.Step]) throws(WormholeError) {
-    var receivers: Set<String> = []
-    var (attached, unneeded): (AttachedFile?, [String]) = (nil, [])
-    for step in steps {
-      switch step {
-      case .attach(let file, let number, let receiver, let name):
-        attached = try attach(file, number, name, to: receiver)
-      case .remove(let file): unneeded.append(file)
-      case .deliver(let number, let receiver, let name):
-        if try deliver(number, name, to: receiver) { receivers.insert(receiver) }
-        attached = nil
-      case .cancel(let receiver, let name):
-        do throws(WormholeError) {
-          _ = try residents.carrier.cancel(name, to: receiver)
-        } catch {
-          guard error.isClosed else { throw error }
-          residents.container.storage.log(
-            .warning, "message '\(name.id)' of machine \(machine) is not cancelled: \(error)")
-        }
-      }
-    }
-    // The next cursor does not name these messages any more.
-    for receiver in receivers {
-      do throws(WormholeError) {
-        try residents.carrier.makeDurable(receiver)
-      } catch {
-        // The messages are delivered; only a power cut could undo that.
-        guard error.isClosed else { throw error }
-        residents.container.storage.log(.warning, "\(error)")
-      }
-    }
-    for file in unneeded { try folder.remove(file) }
-    withExtendedLifetime(attached) {}
-  }
-
-  /// Gives a message its file, which stays locked until the message is delivered.
-  private func attach(
-    _ file: String, _ number: Int, _ name: MessageName, to receiver: String
-  ) throws(WormholeError) -> AttachedFile? {
-    // The receiver of a delivered message may have taken the file.
-    guard try folder.contains(number.fileName) else { return nil }
-    do throws(WormholeError) {
-      return try residents.carrier.attach(file, in: folder.directory, to: name, of: receiver)
-    } catch {
-      // The message itself is refused next.
-      guard error.isClosed else { throw error }
-      return nil
-    }
-  }
-
-  /// Delivers a message, or refuses it; false for a refused one.
-  private func deliver(
-    _ number: Int, _ name: MessageName, to receiver: String
-  ) throws(WormholeError) -> Bool {
-    // A bridge that was killed may have refused the message before it removed the file.
-    let isRefused = try refusals.contains(number)
-    let isKept = try KeptMessages.contains(number, folder)
-    if isRefused || isKept {
-      try forget(number)
-      return false
-    }
-    do throws(WormholeError) {
-      _ = try residents.carrier.deliver(
-        number.fileName, in: folder.directory, as: name, to: receiver)
-      return true
-    } catch {
-      guard error.isClosed else { throw error }
-      try refuseStaged(number, receiver, error)
-      return false
-    }
-  }
-
-  private func refuseStaged(
-    _ number: Int, _ receiver: String, _ error: WormholeError
-  ) throws(WormholeError) {
-    // Without the file the message was delivered, or refused before.
-    guard let bytes = try folder.bytes(of: number.fileName),
-      let list = try? BinaryPropertyList.decode(bytes),
-      let origin = MessageOrigin(list[MessageOrigin.key])
-    else { return }
-    var staging = Staging()
-    let entry = FlowEntry(.message, to: receiver, origin.name)
-    try refuse(entry, number, bytes, error, &staging)
-    if staging.hasRefusals { try refusals.makeDurable() }
-    if staging.hasKept { try folder.makeDurable() }
-    try forget(number)
-  }
-
-  /// Removes a refused message durably: if it appeared again, it might be delivered all the same.
-  private func forget(_ number: Int) throws(WormholeError) {
-    try folder.remove(number.fileName)
-    try folder.makeDurable()
-  }
-
-  /// Makes dead letters of the kept messages whose receivers can have them now.
-  private func buryKept() throws(WormholeError) {
-    for (file, kept) in try KeptMessages.all(in: folder) where try bury(kept) {
-      try folder.remove(file)
-    }
-  }
-}
-
-extension WormholeError {
-  /// Whether the message can never be delivered; every other error may pass.
-  fileprivate var isRefusal: Bool {
-    isClosed
-      || [.damaged, .tooLarge, .nameTaken, .conflict, .invalidValue, .typeMismatch].contains(code)
-  }
-
-  /// Whether the directory of a member cannot be used, though all others can.
-  fileprivate var isClosed: Bool { [.permissionDenied, .refused, .invalidName].contains(code) }
 }
 
 extension FlowBundle {

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 
 /// Messages of another machine that cannot be delivered here, and whose senders want no outcome.
 ///
-/// The sender removes its file with the confirmation, so this machine is the only one that has the
+/// The sender removes its file with the confirmation. From then on, only this machine has the
 /// message. Usually the message becomes a dead letter of its receiver. If the receiver's directory
 /// is closed, or has as many dead letters as it may have, the message stays here, in
 /// `in/<machine>/<number>.kept`, durable before the cursor passes it. Each later start of the

@@ -52,13 +52,21 @@ extension OutFlow {
     large.remove(receiver)
     var share = binding.share
     var current = transfers[receiver]
-    if let transfer = current, try proxy.sizes(of: transfer.name) == nil {
-      // Its sender has cancelled it: the entry ends it on the other machine, too.
-      binding.entries.append(FlowEntry(.message, to: receiver, transfer.name))
-      current = nil
+    if let transfer = current {
+      let isGone = try proxy.sizes(of: transfer.name) == nil
+      if isGone || isStranger(transfer.name) {
+        // The sender has cancelled the message, or the message goes another way: the other machine
+        // removes its pieces.
+        binding.entries.append(FlowEntry(.dropped, to: receiver, transfer.name))
+        current = nil
+      }
     }
     var bound: Set<MessageName> = []
     for name in try proxy.waiting(atMost: Self.mostEntries) {
+      if isStranger(name) {
+        strangers.append((proxy, name))
+        continue
+      }
       let entry = FlowEntry(.message, to: receiver, name)
       guard !isBound(entry), !bound.contains(name), let sizes = try proxy.sizes(of: name) else {
         continue
@@ -118,14 +126,32 @@ extension OutFlow {
     return true
   }
 
+  /// Whether the message's sender is elsewhere and asks for the outcome; see ``strangers``.
+  private func isStranger(_ name: MessageName) -> Bool {
+    name.wantsReceipt && residents.isElsewhere(name.sender)
+  }
+
+  /// Ends the transfers to members whose home is no longer the machine.
+  ///
+  /// Their messages wait still, and go to the new home from the first piece on, or to a program of
+  /// this machine.
+  func droppedTransfers() -> [FlowEntry] {
+    func isHome(_ receiver: String) -> Bool {
+      residents[.member(receiver)].map { $0.machine == machine && residents.carries($0) } ?? false
+    }
+    large = large.filter { isHome($0) }
+    return transfers.values.filter { !isHome($0.receiver) }
+      .map { FlowEntry(.dropped, to: $0.receiver, $0.name) }
+  }
+
   /// Where the transfers are after an entry.
   static func note(_ entry: FlowEntry, in transfers: inout [String: FlowTransfer]) {
     switch entry.kind {
     case .piece(let piece):
       transfers[entry.receiver] = FlowTransfer(to: entry.receiver, entry.name, after: piece)
-    case .message:
+    case .message, .dropped:
       if transfers[entry.receiver]?.name == entry.name { transfers[entry.receiver] = nil }
-    case .outcome, .cancellation: break
+    case .outcome, .cancellation, .returned: break
     }
   }
 
@@ -134,7 +160,8 @@ extension OutFlow {
   /// The receiver then has an incomplete file, and its program treats the message as damaged, as on
   /// one machine.
   func bytes(of piece: FlowPiece, _ entry: FlowEntry) throws(WormholeError) -> [UInt8]? {
-    let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+    // The home may have moved since the piece got its number.
+    guard let proxy = try residents.receiver(entry.receiver) else { return nil }
     let bytes = try proxy.read(
       piece.part, of: entry.name, at: piece.offset, count: piece.count)
     return bytes?.count == piece.count ? bytes : nil

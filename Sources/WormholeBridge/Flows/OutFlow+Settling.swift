@@ -53,20 +53,29 @@ extension OutFlow {
     case (.message, _):
       // Otherwise it stays in transit until its outcome arrives.
       guard !entry.name.wantsReceipt else { return }
-      let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+      guard let proxy = try residents.receiver(entry.receiver) else { return }
       _ = try proxy.settle(entry.name, .delivered)
       touched[proxy.resident] = proxy
     case (.outcome(let status), .receipt(let resident, let name)):
-      let proxy = try residents.proxy(of: resident, on: machine)
+      // Without the proxy, nobody has the outcome any more.
+      guard let proxy = residents[resident] else { return }
       try proxy.forget(name, status)
       touched[proxy.resident] = proxy
-    case (.outcome, .refusal(let file)): try folder.remove(file)
-    case (.outcome, nil), (.cancellation, _), (.piece, _): break
+    case (.outcome, .refusal(let file)), (.returned, .refusal(let file)):
+      try folder.remove(file)
+    case (.outcome, nil), (.cancellation, _), (.returned, _), (.piece, _), (.dropped, _): break
     }
   }
 
   /// How many records are confirmed, and not removed.
   package var unfinished: Int { records.prefix { $0.last <= confirmed }.count }
+
+  /// Whether no record binds a message any more: confirmed records are removed first.
+  package func isFree(_ entry: FlowEntry) throws(WormholeError) -> Bool {
+    let message = FlowEntry(.message, to: entry.receiver, entry.name)
+    if isBound(message) { try finish() }
+    return !isBound(message)
+  }
 
   /// Removes the records of what is confirmed, after its effects are durable.
   package func finish() throws(WormholeError) {

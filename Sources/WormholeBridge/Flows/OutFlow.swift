@@ -34,15 +34,19 @@ package final class OutFlow {
   var transfers: [String: FlowTransfer] = [:]
   /// The members to which a large message waits for its next pieces.
   var large: Set<String> = []
-  /// The requests to cancel that this process has sent.
+  /// The requests to cancel from this process.
   private var cancelled: Set<MessageName> = []
-  /// The last number that the other machine has confirmed.
+  /// The last number with a confirmation of the other machine.
   package internal(set) var confirmed: Int
   /// The last number that the servers have acknowledged.
   package private(set) var published: Int
   /// The last numbers of the bundles that are published and not confirmed.
   private var underWay: [Int] = []
-  /// The proxies that were changed since they were synced.
+  /// Messages of other machines that wait here, though their receiver's home has moved.
+  ///
+  /// Their senders' machines have to send them again: only they learn the outcome.
+  package var strangers: [(proxy: Proxy, name: MessageName)] = []
+  /// The proxies with changes since the last sync.
   var touched: [Carrier.Resident: Proxy] = [:]
 
   /// How many bundles may be unconfirmed: half of what a subject of the servers keeps.
@@ -140,20 +144,23 @@ package final class OutFlow {
   ) throws(WormholeError) -> Bool {
     var room = Self.mostEntries - (next - 1 - confirmed)
     guard room > 0 else { return false }
+    strangers = []
     var entries = refusals.waiting.filter { !bound.contains($0.identity) }
     var binding = newBinding()
+    entries += droppedTransfers()
     for proxy in proxies {
       entries += try outcomes(for: proxy)
       guard proxy.machine == machine, case .member(let name) = proxy.resident else { continue }
       for sent in try proxy.cancellations() where !cancelled.contains(sent) {
         entries.append(FlowEntry(.cancellation, to: name, sent))
       }
-      guard !full.contains(name) else { continue }
+      guard !full.contains(name), residents.carries(proxy) else { continue }
       try bind(name, at: proxy, &binding)
     }
     entries += binding.entries
     let isAll = entries.count <= room
     var rest = entries.prefix(room)
+    let sources = Set(rest.compactMap(\.source))
     while !rest.isEmpty {
       let record = FlowRecord(
         flow: flow, first: next, before: chain(upTo: next - 1),
@@ -166,7 +173,7 @@ package final class OutFlow {
       rest = rest.dropFirst(record.entries.count)
       room -= record.entries.count
     }
-    refusals.waiting.removeAll { bound.contains($0.identity) }
+    refusals.waiting.removeAll { $0.source.map { sources.contains($0) } ?? false }
     return isAll
   }
 
@@ -188,12 +195,13 @@ package final class OutFlow {
     for entry in record.entries {
       switch entry.kind {
       case .message:
-        let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+        // The name is free for this machine's programs as soon as nothing to it is in transit.
+        guard let proxy = try residents.receiver(entry.receiver) else { continue }
         // False if it was claimed before, or if its sender has cancelled it.
         _ = try proxy.claim(entry.name)
         touched[proxy.resident] = proxy
       case .cancellation: cancelled.insert(entry.name)
-      case .outcome, .piece: break
+      case .outcome, .returned, .piece, .dropped: break
       }
     }
   }
@@ -219,7 +227,7 @@ package final class OutFlow {
         switch entry.kind {
         case .message: try body(of: entry, largest: largest)
         case .piece(let piece): try bytes(of: piece, entry)
-        case .outcome, .cancellation: nil
+        case .outcome, .cancellation, .returned, .dropped: nil
         }
       count += (body?.count ?? 0) + 128 + entry.identity.utf8.count
       if count > size, !entries.isEmpty { break }
@@ -234,7 +242,7 @@ package final class OutFlow {
 
   /// The file of a message; nil for one that is settled, or that cannot be carried.
   private func body(of entry: FlowEntry, largest: Int) throws(WormholeError) -> [UInt8]? {
-    let proxy = try residents.proxy(of: .member(entry.receiver), on: machine)
+    guard let proxy = try residents.receiver(entry.receiver) else { return nil }
     let reason: String
     do throws(WormholeError) {
       // The message itself has arrived in pieces.

@@ -63,6 +63,17 @@ final class PieceStore {
     [file(.file, name), file(.message, name)].filter { waiting.remove($0) != nil }
   }
 
+  /// Removes the pieces of a message that does not follow.
+  ///
+  /// They are removed at once, and not behind the cursor: the same message may begin again in the
+  /// same batch. Repeating the call changes nothing.
+  func remove(_ name: MessageName) throws(WormholeError) {
+    for file in end(name) {
+      unsynced.remove(file)
+      try folder.remove(file)
+    }
+  }
+
   /// Makes everything durable that was added; the names are durable with the folder.
   ///
   /// - Returns: whether anything was added.

@@ -14,7 +14,9 @@ package final class Refusals {
   /// The outcomes that have no number yet.
   var waiting: [FlowEntry] = []
 
-  private enum Key { static let (receiver, name, reason) = ("to", "N", "reason") }
+  private enum Key {
+    static let (receiver, name, reason, isReturn) = ("to", "N", "reason", "return")
+  }
 
   init(_ folder: BridgeFolder) throws(WormholeError) {
     self.folder = folder
@@ -22,20 +24,35 @@ package final class Refusals {
       guard let list = try folder.read(file), let receiver = list[Key.receiver]?.stringValue,
         let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { continue }
-      waiting.append(entry(file, receiver, name, list[Key.reason]?.stringValue ?? ""))
+      let reason = list[Key.isReturn]?.boolValue == true ? nil : list[Key.reason]?.stringValue ?? ""
+      waiting.append(entry(file, receiver, name, reason))
     }
   }
 
   /// Adds a refusal, or the same one again.
   ///
   /// A call of ``makeDurable()`` has to follow.
-  func add(_ number: Int, _ message: FlowEntry, _ reason: String) throws(WormholeError) {
-    let file = number.fileName + Self.mark
+  ///
+  /// - Parameter reason: nil if the sender's machine sends the message again, to another machine.
+  func add(_ number: Int, _ message: FlowEntry, _ reason: String?) throws(WormholeError) {
+    try add(UInt64(number).digits, message, reason)
+  }
+
+  /// Adds the return of a message that was delivered here under a name.
+  func add(returnOf name: MessageName, _ message: FlowEntry) throws(WormholeError) {
+    // No number of a flow is as large as a hash, in practice.
+    try add(FowlerHash.hash(name.text.utf8).digits, message, nil)
+  }
+
+  private func add(
+    _ digits: String, _ message: FlowEntry, _ reason: String?
+  ) throws(WormholeError) {
+    let file = digits + Self.mark
     try folder.write(
       file,
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
-        Key.reason: .string(reason),
+        Key.reason: .string(reason ?? ""), Key.isReturn: .boolean(reason == nil),
       ])
     waiting.removeAll { $0.source == .refusal(file) }
     waiting.append(entry(file, message.receiver, message.name, reason))
@@ -47,9 +64,10 @@ package final class Refusals {
   }
 
   private func entry(
-    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String
+    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String?
   ) -> FlowEntry {
-    FlowEntry(.outcome(.deadLettered(reason: reason)), to: receiver, name, source: .refusal(file))
+    let kind = reason.map { FlowEntry.Kind.outcome(.deadLettered(reason: $0)) } ?? .returned
+    return FlowEntry(kind, to: receiver, name, source: .refusal(file))
   }
 
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }

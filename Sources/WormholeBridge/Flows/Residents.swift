@@ -9,6 +9,10 @@ package final class Residents {
   private var proxies: [Carrier.Resident: Proxy] = [:]
   /// The machine that is the home of a member, as the servers have it.
   package var home: (String) -> String? = { _ in nil }
+  /// The machines that were the home of a member before.
+  package var formerHomes: (String) -> [String] = { _ in [] }
+  /// The proxies that become members of this machine as soon as nothing is in transit to them.
+  private var leaving: Set<Carrier.Resident> = []
 
   /// - Parameter watch: watches each proxy, too.
   package init(
@@ -41,7 +45,19 @@ package final class Residents {
     return proxy
   }
 
-  /// Refuses a sender that is not one of the machine; makes no proxy.
+  /// The proxy of a message's receiver, whichever machine is the home by now; nil if programs of
+  /// this machine may have the name.
+  ///
+  /// A proxy with a directory that cannot be read at present is an error: its messages still wait.
+  func receiver(_ member: String) throws(WormholeError) -> Proxy? {
+    let resident = Carrier.Resident.member(member)
+    if let known = proxies[resident] { return known }
+    guard let found = try carrier.existingProxy(of: resident) else { return nil }
+    try keep(found)
+    return found
+  }
+
+  /// Refuses a sender of a third machine; makes no proxy.
   package func check(_ sender: Carrier.Resident, isOf machine: String) throws(WormholeError) {
     guard !Mutants.has(.trustSenders) else { return }
     if case .member(let name) = sender, let home = home(name), home != machine {
@@ -53,6 +69,52 @@ package final class Residents {
   }
 
   package subscript(resident: Carrier.Resident) -> Proxy? { proxies[resident] }
+
+  /// Whether messages to a proxy are for its machine, and not for a program of this one.
+  func carries(_ proxy: Proxy) -> Bool { !leaving.contains(proxy.resident) }
+
+  /// Whether the sender of a message is a member or a guest of another machine.
+  func isElsewhere(_ sender: MessageName.Sender?) -> Bool {
+    guard let sender, let resident = try? Carrier.Resident(sender) else { return false }
+    return proxies[resident].map { carries($0) } ?? false
+  }
+
+  /// The proxy of a member that has a home elsewhere.
+  func proxy(elsewhere member: String) -> Proxy? {
+    proxies[.member(member)].flatMap { carries($0) ? $0 : nil }
+  }
+
+  /// Whether a machine may report on messages to a member, or hand messages on to it.
+  func isHome(_ machine: String, of proxy: Proxy) -> Bool {
+    if proxy.machine == machine { return true }
+    guard case .member(let name) = proxy.resident else { return false }
+    return formerHomes(name).contains(machine)
+  }
+
+  /// Lets a proxy stand for a machine, whichever it stood for before; made if need be.
+  package func move(_ member: String, to machine: String) throws(WormholeError) {
+    let resident = Carrier.Resident.member(member)
+    leaving.remove(resident)
+    guard let known = proxies[resident], known.machine != machine else {
+      _ = try proxy(of: resident, on: machine)
+      return
+    }
+    let moved = try known.moved(to: machine)
+    drop(resident)
+    try keep(moved)
+  }
+
+  /// Makes a proxy a member of this machine, or one of no machine.
+  ///
+  /// Until all messages in transit have come back or have arrived, this is refused with
+  /// ``WormholeError/Code-swift.struct/conflict``, and must be repeated.
+  package func release(_ resident: Carrier.Resident) throws(WormholeError) {
+    guard let known = proxies[resident] else { return }
+    leaving.insert(resident)
+    try known.release()
+    drop(resident)
+    leaving.remove(resident)
+  }
 
   package var all: some Collection<Proxy> { proxies.values }
 

@@ -69,7 +69,7 @@ package struct Place: Equatable, Sendable {
     return place
   }
 
-  /// Puts a new machine in the place of this one.
+  /// Puts a new machine in the place of the present machine.
   static func replace(
     _ place: Place, _ folder: BridgeFolder, _ environment: Environment
   ) throws(WormholeError) {
@@ -95,18 +95,26 @@ package struct Place: Equatable, Sendable {
 
 /// What the servers have on a machine: the latest start of its bridge.
 struct MachineRecord: Equatable {
+  /// What the bridges of other machines do with messages to a machine that was given up.
+  enum Fate: String { case putBack, deadLetter }
+
   let generation: Int
   let nonce: String
+  /// Not nil if the machine was given up: its bridge may not continue.
+  let fate: Fate?
 
-  private enum Key { static let (generation, nonce) = ("generation", "nonce") }
+  private enum Key { static let (generation, nonce, fate) = ("generation", "nonce", "evicted") }
 
-  init(generation: Int, nonce: String) { (self.generation, self.nonce) = (generation, nonce) }
+  init(generation: Int, nonce: String, fate: Fate? = nil) {
+    (self.generation, self.nonce, self.fate) = (generation, nonce, fate)
+  }
 
   init?(_ list: PropertyListValue) {
     guard let generation = list[Key.generation]?.intValue, generation >= 0,
       let nonce = list[Key.nonce]?.stringValue
     else { return nil }
-    self.init(generation: generation, nonce: nonce)
+    let fate = list[Key.fate]?.stringValue.map { Fate(rawValue: $0) ?? .putBack }
+    self.init(generation: generation, nonce: nonce, fate: fate)
   }
 
   /// Nil for bytes in another form.
@@ -116,7 +124,11 @@ struct MachineRecord: Equatable {
   }
 
   var bytes: [UInt8] {
-    RecordJSON.bytes([Key.generation: .integer(Int64(generation)), Key.nonce: .string(nonce)])
+    var list: [String: PropertyListValue] = [
+      Key.generation: .integer(Int64(generation)), Key.nonce: .string(nonce),
+    ]
+    if let fate { list[Key.fate] = .string(fate.rawValue) }
+    return RecordJSON.bytes(.dictionary(list))
   }
 }
 

@@ -154,6 +154,11 @@ extension BridgeDoctor {
         .note, "generation", "the servers have no start of this machine's bridge",
         advice: isServed ? nil : "start 'wormhole bridge'")
     }
+    guard record.fate == nil else {
+      return add(
+        .problem, "generation", "this machine was given up with 'wormhole bridge evict'",
+        advice: "make this container a new machine with 'wormhole bridge rejoin'")
+    }
     guard place.nonces.contains(record.nonce) else {
       return add(
         .problem, "generation",
@@ -174,26 +179,26 @@ extension BridgeDoctor {
       guard case .member(let name) = proxy.resident else { continue }
       proxies.insert(name)
       let subject = "member '\(name)'"
-      guard let home = records.homes[name] else {
+      guard let home = records.homes[name]?.machine else {
         add(
           .note, subject, "stands for machine \(proxy.machine ?? "?"), and has no home record",
           advice: "start the bridge of the machine: it writes the record again when the member runs"
         )
         continue
       }
-      guard home.machine != proxy.machine else { continue }
+      guard home != proxy.machine else { continue }
       add(
         isServed ? .problem : .note, subject,
-        "stands for machine \(proxy.machine ?? "?"), and its home is machine \(home.machine)",
+        "stands for machine \(proxy.machine ?? "?"), and its home is machine \(home)",
         advice: isServed ? "look for the reason in the log of the bridge" : "start the bridge")
     }
     for name in try container.storage.names(in: .members) where !proxies.contains(name) {
-      guard let home = records.homes[name], home.machine != place.machine,
+      guard let home = records.homes[name]?.machine, home != place.machine,
         status["conflicts"]?[name] == nil
       else { continue }
       add(
         isServed ? .problem : .note, "member '\(name)'",
-        "is a member of this machine, and its home is machine \(home.machine)",
+        "is a member of this machine, and its home is machine \(home)",
         advice: isServed ? "let the member leave" : "start the bridge")
     }
   }
@@ -202,8 +207,10 @@ extension BridgeDoctor {
   private mutating func askMachines(
     _ records: GroupRecords, _ place: Place, _ dialog: ServerDialog
   ) throws {
-    let machines = records.machines.keys.filter { $0 != place.machine }.sorted()
-      .prefix(Self.mostAsked)
+    let machines = records.machines.filter {
+      $0.key != place.machine && $0.value.record.fate == nil
+    }
+    .keys.sorted().prefix(Self.mostAsked)
     var answered: [String: Bool] = [:]
     for machine in machines {
       dialog.connection.request(

@@ -174,7 +174,8 @@ package struct BridgeDoctor {
     guard age > Self.longestTransit else { return add(.note, path, what) }
     add(
       .problem, path, what,
-      advice: "start the bridge of machine \(machine)")
+      advice: "start the bridge of machine \(machine); if the machine is lost permanently, run "
+        + "'wormhole bridge evict \(machine)'")
   }
 
   private mutating func inspectIn(_ machine: String) throws(WormholeError) {

@@ -27,6 +27,8 @@ extension Bridge {
   @discardableResult
   func pair(_ machine: String) -> Pair? {
     if let pair = pairs[machine] { return pair }
+    // Its bridge may not continue under this name.
+    guard evicted[machine] == nil else { return nil }
     if let failure = failed[machine], failure.until > .now { return nil }
     do throws(WormholeError) {
       if failed[machine] != nil { try residents.reopen(machine) }
@@ -107,8 +109,7 @@ extension Bridge {
     }
   }
 
-  /// Asks the servers for the last bundle that they have of a flow, so that it is not published
-  /// again.
+  /// Asks the servers for the last bundle of a flow, to publish no bundle again without need.
   private func findLast(_ machine: String, _ pair: Pair, _ link: Link) {
     guard let subjects = link.subjects else { return }
     pair.isPublishing = true
@@ -141,6 +142,7 @@ extension Bridge {
         pair.changed = []
         pair.isDirty = try !pair.out.collect(
           from: proxies, full: beats[machine]?.full ?? [])
+        try giveBack(pair.out.strangers)
       }
       try publish(machine, pair, link, now)
       ask(machine, pair, link, now)

@@ -46,6 +46,7 @@ extension Bridge {
     }
     guard link.nextBeat <= now, let subjects = link.subjects else { return }
     for member in conflicts.keys { settleHome(of: member) }
+    for machine in unsettled { if let fate = evicted[machine] { giveUp(machine, fate) } }
     countMessages()
     // A message of a flow that has failed may be received and not yet delivered.
     if nextSweep <= now, failed.isEmpty {
@@ -57,6 +58,7 @@ extension Bridge {
     // that has just joined may not be recorded yet.
     let isQuiet =
       !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
+      && unsettled.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(

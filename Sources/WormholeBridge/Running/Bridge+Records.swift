@@ -86,7 +86,11 @@ extension Bridge {
   private func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
     case .machine(let machine):
-      guard machine == place.machine, let record = MachineRecord(message.payload) else { return }
+      guard let record = MachineRecord(message.payload) else { return }
+      guard machine == place.machine else {
+        if let fate = record.fate { giveUp(machine, fate) }
+        return
+      }
       recorded = (record, message.sequence)
       // After a reconnect the same record is read again, long after it was stored.
       guard record.nonce == nonce, clockRecord != message.sequence else { return }
@@ -94,6 +98,7 @@ extension Bridge {
       clockOffset = Int64(clamping: message.timestamp) &- now
     case .member(let member):
       homes[member] = Home(message)
+      if homes[member]?.machine == nil { link?.claims.remove(member) }
       // The member may run already, and is part of the heartbeats from now on.
       if homes[member]?.machine == place.machine { link?.nextBeat = .longAgo }
       settleHome(of: member)
@@ -105,13 +110,19 @@ extension Bridge {
 
   // MARK: The machine's own record
 
-  /// Makes this start of the bridge the recorded one, or finds that another one has continued.
+  /// Records this start of the bridge, or finds that another bridge has continued.
   func claimPlace(_ link: Link, _ now: Instant) throws(WormholeError) {
     guard let reader = link.records, reader.isCaughtUp, !link.isClaiming else { return }
     if let found = recorded?.record {
       if found.nonce == nonce {
         link.retry = nil
         if !link.isServing { begin(link) }
+        return
+      }
+      guard found.fate == nil else {
+        end = BridgeEnd(
+          .refused, "machine \(place.machine) was given up with 'wormhole bridge evict'",
+          hint: "make this container a new machine with 'wormhole bridge rejoin'")
         return
       }
       guard place.nonces.contains(found.nonce) else {
@@ -142,7 +153,7 @@ extension Bridge {
       record.bytes, within: .seconds(10)
     ) { [weak self, weak link] result in
       link?.isClaiming = false
-      // The reader shows what is recorded now, whoever has written it.
+      // The reader shows the present record, whichever bridge has written the record.
       link?.retry = .now + .milliseconds(200)
       if case .failure(let failure) = result { self?.note(publish: failure) }
     }
@@ -162,11 +173,12 @@ extension Bridge {
   /// Claims the names of this machine's members that no machine has.
   func claimHomes(_ link: Link, _ now: Instant) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
-    for name in locals.keys where homes[name] == nil && !link.claims.contains(name) {
+    for name in locals.keys where homes[name]?.machine == nil && !link.claims.contains(name) {
       guard let subject = try? subjects.memberRecord(name) else { continue }
       link.claims.insert(name)
       link.jetStream.publish(
-        subject, expectedLast: 0, Home.bytes(place.machine), within: .seconds(10)
+        subject, expectedLast: homes[name]?.sequence ?? 0, Home.bytes(place.machine),
+        within: .seconds(10)
       ) { [weak self, weak link] result in
         guard case .failure(let failure) = result else { return }
         link?.claims.remove(name)
@@ -178,18 +190,51 @@ extension Bridge {
   /// Makes the container agree with a member's home, or notes why it cannot.
   func settleHome(of member: String) {
     guard let home = homes[member] else { return }
-    guard home.machine != place.machine else {
-      conflicts[member] = nil
-      return
-    }
     do throws(WormholeError) {
-      _ = try residents.proxy(of: .member(member), on: home.machine)
-      _ = pair(home.machine)
+      if let machine = home.machine, machine != place.machine, evicted[machine] == nil {
+        try residents.move(member, to: machine)
+        pair(machine)?.isDirty = true
+        locals[member] = nil
+      } else {
+        // The home is here, or nowhere: programs of this machine may join under the name.
+        try residents.release(.member(member))
+      }
       conflicts[member] = nil
-      locals[member] = nil
     } catch {
       if conflicts[member] != error.reason { log(.warning, "\(error)") }
       conflicts[member] = error.reason
+    }
+  }
+
+  /// Sends messages back to the machines of their senders, which send them to the new home.
+  func giveBack(_ strangers: [(proxy: Proxy, name: MessageName)]) throws {
+    for (proxy, name) in strangers {
+      guard let origin = MessageOrigin(try proxy.origin(ofWaiting: name)) else {
+        // A message that does not state its machine could be sent to nobody.
+        if try proxy.claim(name) {
+          try proxy.giveUp(name, "its receiver's home has moved, and it states no machine")
+        }
+        continue
+      }
+      guard let refusals = pair(origin.machine)?.out.refusals else { continue }
+      let entry = FlowEntry(.message, to: origin.receiver, origin.name)
+      try refusals.add(returnOf: name, entry)
+      try refusals.makeDurable()
+      try proxy.remove(waiting: name)
+    }
+  }
+
+  // MARK: Lost machines
+
+  /// Takes back what waits for a machine that was given up, and frees the names of its members.
+  func giveUp(_ machine: String, _ fate: MachineRecord.Fate) {
+    evicted[machine] = fate
+    (pairs[machine], failed[machine], beats[machine]) = (nil, nil, nil)
+    do throws(WormholeError) {
+      try Leftovers.settle(machine, fate, residents)
+      unsettled.remove(machine)
+    } catch {
+      if unsettled.insert(machine).inserted { log(.warning, "\(error)") }
     }
   }
 }

@@ -1,7 +1,7 @@
 internal import WormholeRelay
 internal import WormholeSyscalls
 
-/// What the servers do not permit this machine.
+/// The rights of this machine that the servers do not grant.
 extension Bridge {
   /// Ends the bridge if the servers refuse a subscription that it needs.
   ///

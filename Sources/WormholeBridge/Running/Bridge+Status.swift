@@ -52,7 +52,7 @@ extension Bridge {
       try folder.write(Self.statusName, .dictionary(dated), sync: false)
       written = (list, now)
     } catch {
-      // It is written again in a second, and nobody decides by it.
+      // The file is written again in a second, and no program decides by its content.
     }
   }
 
@@ -63,7 +63,7 @@ extension Bridge {
       "process": .integer(Int64(Processes.current)),
       "state": .string(isOver ? "over" : link?.isServing == true ? "serving" : "connecting"),
       "servers": .string("\(settings.address)"),
-      "members": .dictionary(homes.mapValues { .string($0.machine) }),
+      "members": .dictionary(homes.compactMapValues { $0.machine.map { .string($0) } }),
       "conflicts": .dictionary(conflicts.mapValues { .string($0) }),
       "machines": .dictionary(machines),
     ]

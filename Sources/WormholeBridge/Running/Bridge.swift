@@ -53,6 +53,7 @@ package final class Bridge {
     init(_ machine: String, _ residents: Residents) throws(WormholeError) {
       out = try OutFlow(to: machine, residents)
       incoming = try InFlow(from: machine, residents, out.refusals)
+      incoming.isFree = { [weak out] in try out?.isFree($0) ?? true }
       lastProgress = .longAgo
     }
   }
@@ -88,6 +89,9 @@ package final class Bridge {
   var delivered: Set<String> = []
   var full: Set<String> = []
   var nextSweep = Instant.longAgo
+  /// Machines that were given up, and those whose messages here could not be taken back yet.
+  var evicted: [String: MachineRecord.Fate] = [:]
+  var unsettled: Set<String> = []
   /// Members that two machines have, and why.
   var conflicts: [String: String] = [:]
   var recorded: (record: MachineRecord, sequence: UInt64)?
@@ -114,7 +118,7 @@ package final class Bridge {
     var isAskingForDeployment = false
     var records: StreamReader?
     var flows: StreamReader?
-    /// Whether this bridge's generation is the recorded one.
+    /// Whether the record has this bridge's generation.
     var isServing = false
     var isClaiming = false
     var retry: Instant?
@@ -160,6 +164,7 @@ package final class Bridge {
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
     residents.home = { [weak self] in self?.homes[$0]?.machine }
+    residents.formerHomes = { [weak self] in self?.homes[$0]?.before ?? [] }
     try container.watchMembers { profile in news.note(member: profile.name) }
   }
 

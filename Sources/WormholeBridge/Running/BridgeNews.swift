@@ -1,7 +1,7 @@
 internal import Wormhole
 package import WormholeSyscalls
 
-/// What other threads tell the thread of a bridge.
+/// News of other threads for the thread of a bridge.
 package final class BridgeNews: Sendable {
   struct Content {
     var residents: Set<Carrier.Resident> = []

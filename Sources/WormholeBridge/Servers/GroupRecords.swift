@@ -21,19 +21,30 @@ struct GroupRecords {
 
 /// The machine that a member's name belongs to, as the servers have it.
 struct Home: Equatable {
-  let machine: String
+  /// Nil for a name that is free, after its machine was lost.
+  let machine: String?
+  /// The machines that were the home before, and hand on messages that still arrive.
+  let before: [String]
   let sequence: UInt64
 
-  private enum Key { static let machine = "machine" }
+  private static let mostBefore = 16
+  private enum Key { static let (machine, before) = ("machine", "before") }
 
   init?(_ message: StreamMessage) {
     guard let json = try? JSONPropertyList.decode(message.payload),
-      let machine = json[Key.machine]?.stringValue, Incarnation(rawValue: machine) != nil
+      let machine = json[Key.machine]?.stringValue,
+      machine.isEmpty || Incarnation(rawValue: machine) != nil
     else { return nil }
-    (self.machine, sequence) = (machine, message.sequence)
+    self.machine = machine.isEmpty ? nil : machine
+    before = (json[Key.before]?.arrayValue ?? []).prefix(Self.mostBefore).compactMap(\.stringValue)
+    sequence = message.sequence
   }
 
-  static func bytes(_ machine: String) -> [UInt8] {
-    RecordJSON.bytes([Key.machine: .string(machine)])
+  /// The record of a home; with nil, of a free name.
+  static func bytes(_ machine: String?, after home: Home? = nil) -> [UInt8] {
+    let before = ([home?.machine].compactMap { $0 } + (home?.before ?? [])).prefix(mostBefore)
+    var json: [String: PropertyListValue] = [Key.machine: .string(machine ?? "")]
+    if machine != nil, !before.isEmpty { json[Key.before] = .array(before.map { .string($0) }) }
+    return RecordJSON.bytes(.dictionary(json))
   }
 }

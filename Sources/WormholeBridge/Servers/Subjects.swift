@@ -88,7 +88,7 @@ package struct Subjects: Equatable, Sendable {
   enum Word: String {
     /// What a machine has received.
     case confirm
-    /// A machine is asked what it has received.
+    /// A machine is asked for its position in a flow.
     case ask
     /// A machine is asked whether a flow is its own.
     case own
@@ -102,7 +102,7 @@ package struct Subjects: Equatable, Sendable {
     "whm.\(machine).\(word.rawValue).\(sender)"
   }
 
-  /// The word and the machine that says it.
+  /// The word, and the machine of its sender.
   static func word(_ subject: String) -> (word: Word, sender: String)? {
     let parts = subject.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 4, let word = Word(rawValue: String(parts[2])),

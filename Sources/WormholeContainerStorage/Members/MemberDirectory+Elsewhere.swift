@@ -86,6 +86,22 @@ extension MemberDirectory {
     }
   }
 
+  /// States durably that the member's home is this machine, or none.
+  ///
+  /// Only the holder of the presence may call this.
+  package func removeElsewhere() throws(WormholeError) {
+    do throws(Errno) {
+      do throws(Errno) {
+        try home.descriptor.unlink(Self.elsewhereName)
+      } catch {
+        guard error == .noSuchFile else { throw error }
+      }
+      try home.sync.sync(home.descriptor)
+    } catch {
+      throw WormholeError(error, "remove the home of", name, at: self)
+    }
+  }
+
   /// Refuses what only the home of the member can do.
   package func checkHome(
     _ operation: String, _ code: WormholeError.Code, hint: String

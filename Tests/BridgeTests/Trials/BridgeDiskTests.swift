@@ -52,7 +52,9 @@ import WormholeSyscalls
     receiving.stop()
   }
 
-  /// Nothing is confirmed that the receiver's disk does not take; it arrives when there is space.
+  /// Nothing is confirmed that the disk of the receiver does not take.
+  ///
+  /// The messages arrive when the disk has space again.
   @Test func aFullDiskAtTheReceiverDelaysAndLosesNothing() throws {
     let what = "a full disk of the receiver"
     guard let disk = try TestFileSystem.make(.ext4, for: what),

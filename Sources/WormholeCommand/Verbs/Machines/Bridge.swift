@@ -10,10 +10,13 @@ import WormholeSyscalls
 extension Verb {
   static let bridge = Verb(
     "bridge", "carry members and messages between machines",
-    [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
+    [
+      Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue))),
+      Operand("NAME", .optional, .any),
+    ],
     [
       .nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .drop,
-      .machine, .timeout,
+      .machine, .newHome, .timeout,
     ],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
@@ -32,6 +35,11 @@ extension Verb {
         + "streams, and every right of the machine. Each finding states the remedy; it exits with "
         + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
         + "servers' configuration.",
+      "'move NAME --to M' moves the home of a member that does not run from this machine to "
+        + "another one. 'evict NAME' gives up a machine that is lost permanently, with the "
+        + "rights of an operator: the names of its members are free, and what is in transit to it "
+        + "is put back, or, with --drop, all that waits for it becomes dead letters. If the "
+        + "machine reappears, its bridge ends with 78.",
       "Exits with 69 if no server is there within the time in --timeout, with 75 if another bridge "
         + "has continued as this machine, with 77 if the servers refuse the token or a right, and "
         + "with 78 if the container is a copy or the servers cannot be used.",
@@ -43,12 +51,21 @@ extension Verb {
       Example(
         "wormhole bridge doctor --group cinema --token-file token", "check what the bridge needs"),
       Example("wormhole bridge rights --group cinema", "print the rights of this machine"),
+      Example(
+        "wormhole bridge move bob --to 0123456789abcdef --group cinema --token-file token",
+        "move the home of a member"),
+      Example(
+        "wormhole bridge evict 0123456789abcdef --group cinema --token-file token",
+        "give up a lost machine"),
     ]
   ) { invocation in
     guard let word = invocation.operands.first else { return try invocation.runBridge() }
     guard let action = BridgeAction(rawValue: word) else {
       let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
+    }
+    if invocation.operands.count > 1, action != .move, action != .evict {
+      throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
     }
     switch action {
     case .run: return try invocation.runBridge()
@@ -57,12 +74,14 @@ extension Verb {
     case .rejoin: return try invocation.rejoin()
     case .doctor: return try invocation.checkBridge()
     case .rights: return try invocation.printRights()
+    case .move: return try invocation.moveMember()
+    case .evict: return try invocation.evictMachine()
     }
   }
 }
 
 enum BridgeAction: String, CaseIterable {
-  case run, setup, status, doctor, rights, rejoin
+  case run, setup, status, doctor, rights, move, evict, rejoin
 }
 
 extension Option {
@@ -80,6 +99,7 @@ extension Option {
     "drop", nil, "dead-letter messages in transit in place of sending them again")
   fileprivate static let machine = Option(
     "machine", .any("M"), "machine with the rights; by default the container's")
+  fileprivate static let newHome = Option("to", .any("M"), "machine that becomes the home")
   fileprivate static let replicas = Option(
     "replicas", .any("N"), "number of servers that have each message; 3 by default")
   fileprivate static let flows = Option(
@@ -171,12 +191,7 @@ extension Invocation {
   fileprivate func printRights() throws -> Int32 {
     let (machine, group): (String, String)
     if let named = value(.machine) {
-      guard Incarnation(rawValue: named) != nil else {
-        throw Failure.usage(
-          "cannot print the rights of '\(named)': a machine has 16 hexadecimal digits, as "
-            + "'wormhole bridge status' prints them")
-      }
-      machine = named
+      machine = try machineName(named)
       group = try groupName()
     } else {
       let place = try BridgeStatus.place(open(create: false))
@@ -196,6 +211,44 @@ extension Invocation {
           "purpose": .string(right.purpose),
         ])
     }
+    return 0
+  }
+
+  /// The second operand, which only some actions have.
+  private func named(_ what: String) throws -> String {
+    guard operands.count == 2 else { throw Failure.usage("the \(what) is not named") }
+    return operands[1]
+  }
+
+  private func machineName(_ name: String) throws -> String {
+    guard Incarnation(rawValue: name) != nil else {
+      throw Failure.usage(
+        "'\(name)' is not a machine: a machine has 16 hexadecimal digits, as 'wormhole bridge "
+          + "status' prints them")
+    }
+    return name
+  }
+
+  fileprivate func moveMember() throws -> Int32 {
+    let member = try named("member")
+    guard let to = value(.newHome) else {
+      throw Failure.usage("cannot move '\(member)': use --to M")
+    }
+    let machine = try machineName(to)
+    let isMoved = try HomeMove.run(open(create: false), settings(), member, to: machine)
+    output.tell(
+      isMoved
+        ? "the home of '\(member)' is machine \(machine) from now on"
+        : "the home of '\(member)' is machine \(machine) already")
+    return 0
+  }
+
+  fileprivate func evictMachine() throws -> Int32 {
+    let machine = try machineName(named("machine"))
+    var settings = try settings()
+    settings.group = try groupName()
+    let count = try MachineEviction.run(settings, machine, drops: has(.drop))
+    output.tell("machine \(machine) was given up; names that are free now: \(count)")
     return 0
   }
 

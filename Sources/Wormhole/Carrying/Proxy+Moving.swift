@@ -1,0 +1,115 @@
+internal import FoundationEssentials
+internal import WormholeContainerStorage
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A proxy whose home has moved to another machine.
+extension Proxy {
+  /// Takes a message back that the other machine has not delivered: it waits again, in its place.
+  ///
+  /// A message that its sender wants to cancel is cancelled. Repeating the call changes nothing.
+  package func takeBack(_ name: MessageName) throws(WormholeError) {
+    if try cancellations().contains(name) {
+      _ = try settle(name, .cancelled)
+      return
+    }
+    do throws(Errno) {
+      _ = try home.move(
+        ClaimedName(name, attempt: 1).text, from: .claimed, .inbox, as: name.text)
+    } catch {
+      throw WormholeError(error, "put back message", name.id, at: home)
+    }
+  }
+
+  /// What a carrier has written into a message that waits; nil also if the file cannot be read.
+  package func origin(ofWaiting name: MessageName) throws(WormholeError) -> PropertyListValue? {
+    guard case .sound(let bytes, _) = try home.read(name.text, in: .inbox, "read message") else {
+      return nil
+    }
+    return try? CarriedMessage(name, bytes, carrier.container.options.limits).origin
+  }
+
+  /// Removes a message that waits, and its file: its sender's machine sends both again.
+  package func remove(waiting name: MessageName) throws(WormholeError) {
+    do throws(Errno) {
+      _ = try home.remove(name.text, from: .inbox)
+    } catch {
+      throw WormholeError(error, "put back message", name.id, at: home)
+    }
+    removeRest(of: name)
+  }
+
+  /// Lets the directory stand for a member of another machine than before.
+  package func moved(to machine: String) throws(WormholeError) -> Proxy {
+    disappear()
+    let now = carrier.container.storage.options.environment.sinceEpoch()
+    let elsewhere = Elsewhere(machine: machine, since: Date(sinceEpoch: now))
+    try holdingName { () throws(WormholeError) in try home.write(elsewhere) }
+    return Proxy(carrier, home, resident, machine)
+  }
+
+  /// Gives the name back to programs of this machine, which receive the waiting messages.
+  ///
+  /// While messages are in transit, this is refused with
+  /// ``WormholeError/Code-swift.struct/conflict``: a program would take them for its own.
+  package func release() throws(WormholeError) {
+    disappear()
+    try holdingName { () throws(WormholeError) in
+      let count = try claimed().count
+      guard count == 0 else {
+        throw WormholeError(
+          .conflict, Carrier.standing, name, because: "\(count) messages to it are in transit")
+      }
+      try home.removeElsewhere()
+    }
+  }
+
+  private func holdingName(_ body: () throws(WormholeError) -> Void) throws(WormholeError) {
+    let presence: Presence?
+    do throws(Errno) {
+      presence = try home.takePresence()
+    } catch {
+      throw WormholeError(error, Carrier.standing, name, at: home)
+    }
+    guard let presence else {
+      throw WormholeError(
+        .nameTaken, Carrier.standing, name, because: "another process has the name",
+        hint: "end the other process")
+    }
+    defer { presence.release() }
+    try body()
+  }
+}
+
+extension Carrier {
+  /// Calls a function while no program can join under the name of a member of this machine.
+  ///
+  /// - Throws: ``WormholeError/Code-swift.struct/nameTaken`` while a program has the name, and
+  ///   ``WormholeError/Code-swift.struct/conflict`` while messages are claimed and not settled.
+  package func holding<Result>(
+    _ member: String, to operation: String, _ body: () throws -> Result
+  ) throws -> Result {
+    let home = try container.storage.member(member)
+    let presence: Presence?
+    let hasClaims: Bool
+    do throws(Errno) {
+      presence = try home.takePresence()
+      hasClaims = try home.contains(.claimed) { ClaimedName(String(cString: $0)) != nil }
+    } catch {
+      throw WormholeError(error, operation, member, at: home)
+    }
+    guard let presence else {
+      throw WormholeError(
+        .nameTaken, operation, member, because: "a process of this machine has the name",
+        hint: "end the process first")
+    }
+    defer { presence.release() }
+    guard !hasClaims else {
+      throw WormholeError(
+        .conflict, operation, member,
+        because: "it has claimed messages that no program has settled",
+        hint: "let a program join under the name once more, and handle the messages")
+    }
+    return try body()
+  }
+}

@@ -1,0 +1,94 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeRelay
+internal import WormholeSyscalls
+
+/// Gives up a machine that is lost permanently.
+///
+/// 1. The machine's record on the servers gets the next generation, and the mark that the machine
+///    was given up. If the machine reappears, its bridge ends, and the bridges of the group ignore
+///    the machine.
+/// 2. Each home record of the machine is changed to that of a free name, by compare-and-set.
+///
+/// Every other bridge, when it reads the mark, puts back what is in transit to the machine, or
+/// makes dead letters of it, and lets its own programs join under the free names. Killed at any
+/// point, the command is run again.
+package enum MachineEviction {
+  private static let operation = "give up machine"
+  /// The machine as which the command asks; no container has this name.
+  private static let asker = "0000000000000000"
+
+  /// Returns how many names are free now that were not before.
+  ///
+  /// - Parameter drops: whether messages that wait for the machine become dead letters.
+  package static func run(
+    _ settings: Bridge.Settings, _ machine: String, drops: Bool
+  ) throws -> Int {
+    try ServerDialog.run(settings, "wormhole-evict") { dialog in
+      let subjects = try Subjects(group: settings.group, dialog.deployment())
+      let records = try dialog.records(subjects)
+      guard let found = records.machines[machine] else {
+        throw WormholeError(
+          .notFound, operation, machine, because: "group '\(settings.group)' has no such machine",
+          hint: "list the machines with 'wormhole bridge status'")
+      }
+      if found.record.fate == nil {
+        try checkAbsence(of: machine, dialog)
+        try fence(machine, found, drops, subjects, dialog)
+      }
+      var count = 0
+      for (member, home) in records.homes where home.machine == machine {
+        try publish(
+          try subjects.memberRecord(member), home.sequence, Home.bytes(nil), machine, dialog)
+        count += 1
+      }
+      return count
+    }
+  }
+
+  private static func checkAbsence(of machine: String, _ dialog: ServerDialog) throws {
+    do {
+      _ = try dialog.result { handler in
+        dialog.connection.request(
+          Subjects.word(.here, to: machine, from: asker), [], within: .seconds(3)
+        ) { handler($0) }
+      }
+    } catch let failure as RelayFailure {
+      guard failure.kind == .noResponders || failure.kind == .timedOut else { throw failure }
+      return
+    }
+    throw WormholeError(
+      .conflict, operation, machine, because: "its bridge answers",
+      hint: "end its bridge first, or move its members with 'wormhole bridge move'")
+  }
+
+  private static func fence(
+    _ machine: String, _ found: (record: MachineRecord, sequence: UInt64), _ drops: Bool,
+    _ subjects: Subjects, _ dialog: ServerDialog
+  ) throws {
+    let nonce = String(UInt64.random(in: .min ... .max), radix: 16)
+    let record = MachineRecord(
+      generation: found.record.generation + 1, nonce: nonce,
+      fate: drops ? .deadLetter : .putBack)
+    try publish(
+      subjects.machineRecord(machine), found.sequence, record.bytes, machine, dialog)
+  }
+
+  private static func publish(
+    _ subject: String, _ sequence: UInt64, _ bytes: [UInt8], _ machine: String,
+    _ dialog: ServerDialog
+  ) throws {
+    do {
+      _ = try dialog.result { handler in
+        dialog.jetStream.publish(
+          subject, expectedLast: sequence, bytes, within: .seconds(10)
+        ) { handler($0) }
+      }
+    } catch let failure as RelayFailure {
+      guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
+      throw WormholeError(
+        .conflict, operation, machine, because: "its records were changed in the meantime",
+        hint: "run the command again, if the machine is lost")
+    }
+  }
+}
