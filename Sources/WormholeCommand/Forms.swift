@@ -5,7 +5,8 @@ extension ObjectForm {
   static var all: [ObjectForm] {
     [
       .channel, .change, .setting, .received, .queued, .sent, .context, .answer, .member, .start,
-      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .page, .error,
+      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .event, .page,
+      .error,
     ]
   }
 
@@ -163,6 +164,16 @@ extension ObjectForm {
       ("problems", "subject and finding of each problem that doctor would report"),
       ("notes", "number of other findings"),
       ("unchecked", "number of values and messages that were not read"),
+    ])
+
+  static let event = ObjectForm(
+    "event", "something that has happened in a container, from events",
+    [
+      ("kind", "kind of the subject"), ("event", "what has happened"), ("name", "its name"),
+      ("at", "time of this statement"), ("value", "its value"),
+      ("version", "number of its changes"), ("id", "ID of the message or access"),
+      ("from", "sender or writer"), ("attempt", "number of the attempt"),
+      ("process", "ID of its process"), ("detail", "further words"),
     ])
 
   static let lock = ObjectForm(

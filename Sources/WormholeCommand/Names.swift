@@ -66,6 +66,19 @@ extension Option.Argument {
 }
 
 extension SharedContainer {
+  /// The names of suites with settings.
+  func suiteNames() throws -> [String] { try system(Container.Folder.suitePrefix) }
+
+  /// The names of a kind.
+  func names(_ kind: Removable) throws -> [String] {
+    switch kind {
+    case .channel: try storage.names(in: .channels)
+    case .member: try storage.names(in: .members)
+    case .queue: try queues()
+    case .suite: try suiteNames()
+    }
+  }
+
   /// - Parameter operands: the preceding operands, which may determine the kind of name.
   fileprivate func names(
     _ names: Names, after operands: [String]

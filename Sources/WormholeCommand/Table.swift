@@ -18,7 +18,7 @@ extension Table {
       ("WORMHOLE_ROOT", "the directory that contains the containers of all groups"),
     ],
     statuses: ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) },
-    forms: { ObjectForm.all },
+    forms: { ObjectForm.all }, placeholders: { LineFormat.entries },
     synonyms: [
       ("set", ["put"]), ("del", ["clear", "remove channel"]), ("rm", ["clear", "remove"]),
       ("ls", ["list"]), ("pub", ["put", "send", "post"]), ("publish", ["put", "send", "post"]),
@@ -34,7 +34,8 @@ extension Table {
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),
       ("watchconnectivity", { .watchConnectivity }), ("bridge", { .bridge }),
-      ("status", { .status }), ("doctor", { .doctor }), ("serve", { .serve }),
+      ("status", { .status }), ("events", { .events }), ("dump", { .dump }),
+      ("restore", { .restore }), ("doctor", { .doctor }), ("serve", { .serve }),
       ("new", { .new }), ("demo", { .demo }),
       ("completions", { .completions(of: "wormhole", completed) }),
       ("manual", { .manual(of: "wormhole") }),

@@ -57,7 +57,7 @@ package struct Help {
       verb.options.isEmpty
       ? ""
       : "\nOptions, besides the options of all verbs:\n"
-        + Self.list(verb.options.map { ($0.usage, $0.help) })
+        + Self.list(verb.options.map { ($0.usage, $0.help) }) + placeholders(verb)
     return """
       usage: \(table.usage(of: verb))
 
@@ -67,6 +67,12 @@ package struct Help {
       Examples:
       \(Self.list(verb.examples))
       """
+  }
+
+  private func placeholders(_ verb: Verb) -> String {
+    let entries = table.placeholders()
+    guard verb.options.contains(where: { $0.name == "format" }), !entries.isEmpty else { return "" }
+    return "\nPlaceholders in --format:\n" + Self.list(entries.map { ($0.name, $0.help) })
   }
 
   private static func list(_ examples: [Verb.Example]) -> String {

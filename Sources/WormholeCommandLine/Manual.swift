@@ -24,7 +24,7 @@ package struct Manual {
       All verbs take these options.
       \(Self.entries(table.options.map { ($0.usage, $0.help) } + Table.answers)).SH ENVIRONMENT
       \(Self.entries(table.variables)).SH EXIT STATUS
-      \(Self.entries(table.statuses))\(forms.isEmpty ? "" : objects(forms))
+      \(Self.entries(table.statuses))\(placeholders)\(forms.isEmpty ? "" : objects(forms))
       """
   }
 
@@ -49,6 +49,13 @@ package struct Manual {
     text += Self.entries(verb.options.map { ($0.usage, $0.help) })
     text += Self.entries(verb.examples.map { ($0.line, $0.words) })
     return text
+  }
+
+  private var placeholders: String {
+    let entries = table.placeholders()
+    guard !entries.isEmpty else { return "" }
+    return ".SH FORMATS\nThe argument of \\-\\-format has these placeholders.\n"
+      + Self.entries(entries.map { ($0.name, $0.help) })
   }
 
   private func objects(_ forms: [ObjectForm]) -> String {

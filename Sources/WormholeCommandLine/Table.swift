@@ -23,6 +23,8 @@ package final class Table: Sendable {
   package let statuses: [Entry]
   /// The objects that `--json` writes.
   package let forms: @Sendable () -> [ObjectForm]
+  /// The placeholders in the argument of `--format`, for the verbs that take this option.
+  package let placeholders: @Sendable () -> [Entry]
   /// The words that other tools use for verbs, with the verbs or options to use here.
   package let synonyms: [(word: String, uses: [String])]
   /// The verbs by name, in closures, so that a start sets up only the texts of its own verb.
@@ -32,6 +34,7 @@ package final class Table: Sendable {
     _ name: String, _ version: String, _ summary: String, synopsis: String, purpose: String,
     details: [String], options: [Option], variables: [Entry], statuses: [Entry],
     forms: @escaping @Sendable () -> [ObjectForm] = { [] },
+    placeholders: @escaping @Sendable () -> [Entry] = { [] },
     synonyms: [(word: String, uses: [String])] = [],
     verbs: [(name: String, verb: @Sendable () -> Verb)]
   ) {
@@ -45,6 +48,7 @@ package final class Table: Sendable {
     self.variables = variables
     self.statuses = statuses
     self.forms = forms
+    self.placeholders = placeholders
     self.synonyms = synonyms
     entries = verbs
   }

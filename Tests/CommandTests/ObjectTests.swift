@@ -62,6 +62,7 @@ import WormholeSyscalls
     (.finding, "bridge doctor --nats nats://127.0.0.1:1 --json"),
     (.finding, "doctor --json"),
     (.status, "status --json"),
+    (.event, "events --kind channel --count 1 --json & sleep 1; wormhole put e 1; wait"),
     (.lock, "lock l -- wormhole status --locks --json"),
     (
       .page,

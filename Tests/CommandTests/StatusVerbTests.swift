@@ -144,8 +144,8 @@ import WormholeSyscalls
   @Test func theMemoryIsBounded() throws {
     let (channels, messages) = TestRun.isLong ? (10_000, 100_000) : (200, 3000)
     try fill(channels, messages)
-    let base = try memory("wormhole --version")
-    let used = try memory("wormhole status")
+    let base = try MemoryUse("wormhole --version", in: stage).kibibytes
+    let used = try MemoryUse("wormhole status", in: stage).kibibytes
     #expect(used - base < 48 << 10, "\(used) KiB, \(base) KiB without a container")
     #expect(used < 64 << 10, "\(used) KiB")
     let rows = try rows()
@@ -189,17 +189,4 @@ import WormholeSyscalls
       try value.link("value.plist", to: one, "value.plist")
     }
   }
-
-  /// Returns the peak of a command's memory, in KiB.
-  private func memory(_ command: String) throws -> Int {
-    let running = try stage.run(
-      "python3 -c 'import resource,subprocess,sys;subprocess.run(sys.argv[1].split(),"
-        + "stdout=subprocess.DEVNULL,check=True);"
-        + "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' '\(command)'")
-    return try #require(Int(running.output.trimmed), "\(running.errors)")
-  }
-}
-
-extension String {
-  fileprivate var trimmed: String { String(split(separator: "\n").first ?? "") }
 }

@@ -32,7 +32,16 @@ extension Channel {
         .invalidValue, "put value into channel", name, because: "its time to live is not above 0")
     }
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
-    let until = now.addingTimeInterval(timeToLive / .seconds(1))
+    return try put(
+      value, until: now.addingTimeInterval(timeToLive / .seconds(1)), ifVersion: expected,
+      durability: durability)
+  }
+
+  /// Puts a value that expires at a moment, or never; otherwise the same as with a time to live.
+  @discardableResult
+  package func put(
+    _ value: Value, until: Date?, ifVersion expected: Int? = nil, durability: Durability? = nil
+  ) throws(WormholeError) -> Int {
     do throws(WormholeError) {
       return try writer().put(
         "put value into", value, ifVersion: expected, durability, until: until)

@@ -255,10 +255,13 @@ struct Sending {
   private var header: MessageFile.Header {
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     let begin = due.map { Date(sinceEpoch: $0) } ?? now
-    return MessageFile.Header(
+    var header = MessageFile.Header(
       kind: kind, sent: now, to: peer.name,
-      expires: options.timeToLive.map { begin + TimeInterval($0 / .seconds(1)) },
+      expires: options.timeToLive.map { begin + TimeInterval($0 / .seconds(1)) }
+        ?? options.expires,
       orderingKey: options.orderingKey, headers: headers)
+    header.isRedelivered = options.isRedelivered
+    return header
   }
 
   // MARK: Placement
@@ -310,6 +313,7 @@ struct Sending {
     let isPlaced: Bool
     do throws(Errno) {
       try attaching?(name, home)
+      try placeReason(of: name)
       isPlaced = try place(bytes, as: name)
     } catch {
       if error == .noSuchFile {
@@ -341,7 +345,17 @@ struct Sending {
   }
 
   /// Where the message waits.
-  private var part: MemberDirectory.Part { due == nil ? .inbox : .later }
+  private var part: MemberDirectory.Part {
+    options.death != nil ? .dead : due == nil ? .inbox : .later
+  }
+
+  /// The reason first: without its letter it belongs to none, and is harmless.
+  private func placeReason(of name: MessageName) throws(Errno) {
+    guard let death = options.death else { return }
+    let reason = DeathReason(reason: death.reason, attempts: death.attempts, when: death.when)
+    guard let bytes = try? BinaryEncoder().encode(reason) else { return }
+    try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
+  }
 
   private func makeDurable(_ home: MemberDirectory) throws(WormholeError) {
     guard options.durability == .power else { return }
@@ -357,7 +371,7 @@ struct Sending {
 
   /// Returns false if the caller has chosen the id, and another message has the same id.
   private func place(_ bytes: [UInt8], as name: MessageName) throws(Errno) -> Bool {
-    guard id != nil, !options.isIdentifierFresh else {
+    guard id != nil, !options.isIdentifierFresh, options.death == nil else {
       try home.place(bytes, as: name.text, in: part, durability: options.durability)
       return true
     }

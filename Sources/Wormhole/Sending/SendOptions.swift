@@ -40,6 +40,13 @@ public struct SendOptions: Sendable {
   /// its uniqueness is not checked.
   package var isIdentifierFresh = false
 
+  /// Whether the message may have been handled before, and its receiver learns that.
+  package var isRedelivered = false
+  /// When the message expires, for a message that was sent before; ``timeToLive`` has precedence.
+  package var expires: Date?
+  /// The death of a message that goes to the dead letters at once.
+  package var death: PortableMessage.Death?
+
   /// The message's kind, for receivers that want certain kinds; by default the name of the
   /// value's type.
   public var kind: String?

@@ -1,4 +1,9 @@
+package import FoundationEssentials
 public import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// The name was used too recently to be removed.
+private struct StillInUse: Error {}
 
 extension SharedContainer {
   /// Removes a channel permanently, with all its stored values; false if there is none.
@@ -16,6 +21,39 @@ extension SharedContainer {
     try remove("remove channel", name, storage.slot(.channels, name))
   }
 
+  /// Removes a channel as `removeChannel(_:)` does, if its last change is not later than a moment.
+  package func removeChannel(
+    _ name: String, writtenBefore latest: Date
+  ) throws(WormholeError) -> Bool {
+    try remove("remove channel", name, storage.slot(.channels, name), writtenBefore: latest)
+  }
+
+  /// Removes a suite as `removeDefaults(_:)` does, if its last change is not later than a moment.
+  package func removeDefaults(
+    _ suite: String, writtenBefore latest: Date
+  ) throws(WormholeError) -> Bool {
+    try remove("remove suite", suite, defaults(suite).slot.get(), writtenBefore: latest)
+  }
+
+  /// Returns when a member has joined, left or got a message last, or when a message has entered or
+  /// left a queue; nil if there is no such member or queue.
+  package func lastUse(
+    of name: String, in folder: Container.Folder
+  ) throws(WormholeError) -> Date? {
+    guard let home = try storage.existingMember(name, in: folder) else { return nil }
+    do throws(Errno) {
+      let presence = (try? home.home.descriptor.status(of: MemberDirectory.presenceName))?.modified
+      let joined = try home.readProfile().profile?.since.timeIntervalSince1970 ?? 0
+      var latest = max(presence ?? 0, Int64(exactly: (joined * 1e9).rounded()) ?? 0)
+      for part in [MemberDirectory.Part.inbox, .later, .claimed, .dead] {
+        latest = max(latest, try home.lastChange(of: part) ?? 0)
+      }
+      return Date(sinceEpoch: latest)
+    } catch {
+      throw WormholeError(error, "read the last use of", name, at: home)
+    }
+  }
+
   /// Removes the settings of a suite permanently; false if there are none.
   ///
   /// As `removeChannel(_:)`. Watchers of a key are notified of its removal.
@@ -31,16 +69,29 @@ extension SharedContainer {
   }
 
   private func remove(
-    _ operation: String, _ name: String, _ slot: Slot
+    _ operation: String, _ name: String, _ slot: Slot, writtenBefore latest: Date? = nil
   ) throws(WormholeError) -> Bool {
     if let home = try slot.home() { throw home.refusal(operation, name) }
     let writer = SlotWriter(slot, of: self, name: name)
+    let reader = SlotReader(limits: options.limits, name: name, operation: operation)
     let nothing: Int? = nil
-    return try WormholeError.writing(operation, name) {
-      try slot.remove(operation, durability: options.durability, patience: patience) { content in
+    do {
+      return try slot.remove(
+        operation, durability: options.durability, patience: patience
+      ) { content in
+        // Under the lock, so that no change is removed that comes in the meantime.
+        if let latest, let metadata = try? reader.metadata(of: content),
+          metadata.writtenAt > latest
+        {
+          throw StillInUse()
+        }
         let count = try writer.count(content)
         return (try writer.seal(nothing, count, operation), count.next)
       }
+    } catch is StillInUse {
+      return false
+    } catch {
+      return try WormholeError.writing(operation, name) { throw error }
     }
   }
 

@@ -11,8 +11,10 @@ package final class Progress: Sendable {
 
   private let state = Monitor(State())
   private let isWanted: Bool
+  private let output: Output
 
   package init(_ output: Output) {
+    self.output = output
     isWanted = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
   }
 
@@ -35,5 +37,11 @@ package final class Progress: Sendable {
       if state.isShown { try? StandardStream.error.write("\r\u{1B}[K") }
       state.isShown = false
     }
+  }
+
+  /// Removes the line, and reports the result: in a terminal, otherwise only with `--verbose`.
+  package func finish(_ words: String) {
+    clear()
+    isWanted ? output.tell(words) : output.explain(words)
   }
 }

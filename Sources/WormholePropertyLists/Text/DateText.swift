@@ -41,7 +41,7 @@ package enum DateText {
   }
 
   /// Parses `2026-09-29T03:34:38.5Z`, with or without a fraction, with `Z` or an offset.
-  static func parse(_ text: some StringProtocol) -> Date? {
+  package static func parse(_ text: some StringProtocol) -> Date? {
     var digits = Digits(Array(text.utf8))
     guard let year = digits.number(4), digits.skip("-"), let month = digits.number(2),
       digits.skip("-"), let day = digits.number(2), digits.skip("T") || digits.skip(" "),

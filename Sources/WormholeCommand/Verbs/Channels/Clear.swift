@@ -61,9 +61,12 @@ extension Verb {
     ]
   ) { invocation in
     let container = try invocation.open(create: false) { $0.isForReading = true }
+    var listing = Listing(
+      invocation.output, ["CHANNEL", "VERSION", "WRITTEN", "WRITER"], numbers: [1])
     for name in try container.channels(prefix: invocation.value(.namePrefix) ?? "") {
-      try invocation.output.list(name, in: container)
+      try invocation.output.list(name, in: container, &listing)
     }
+    try listing.finish()
     return 0
   }
 }
@@ -86,9 +89,9 @@ extension Output {
   ]
 
   fileprivate func list(
-    _ name: String, in container: SharedContainer
+    _ name: String, in container: SharedContainer, _ listing: inout Listing
   ) throws {
-    var damage: String?
+    var (damage, found): (String?, Metadata?)
     do {
       if isJSON {
         guard let snapshot = try container.unshaped(name), snapshot.value != nil else { return }
@@ -97,12 +100,19 @@ extension Output {
       guard let metadata = try container.channel(name, of: PropertyListValue.self).metadata,
         !metadata.isCleared
       else { return }
+      found = metadata
     } catch let error as WormholeError where Self.damages.contains(error.code) {
       damage = error.reason
     }
     try isJSON
       ? write(.channel, ["channel": .string(name), "damage": damage.map { .string($0) }])
-      : write(line: name.inOneLine())
+      : listing.add(
+        [
+          .init(name.inOneLine()),
+          .init(found.map { "\($0.version)" } ?? "damaged", damage == nil ? .plain : .bad),
+          .init(found.flatMap { DateText.format($0.writtenAt, fraction: false) } ?? "-"),
+          .init((found?.writer ?? "-").inOneLine()),
+        ], bare: name.inOneLine())
   }
 }
 

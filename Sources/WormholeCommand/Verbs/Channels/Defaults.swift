@@ -63,13 +63,15 @@ extension Invocation {
     try refuse(after: 3)
     let values = try open(create: false).defaults(suite).dictionaryRepresentation()
     guard let key else {
+      var listing = Listing(output, ["KEY", "VALUE"])
       for (key, value) in values.sorted(by: { $0.key < $1.key }) {
         if output.isJSON {
           try write(key, value, to: output)
         } else {
-          try output.write(line: "\(key.inOneLine())\t\(value.inOneLine())")
+          try listing.add([.init(key.inOneLine()), .init(value.inOneLine())])
         }
       }
+      try listing.finish()
       return 0
     }
     guard let value = values[key] else { throw missing(key) }
@@ -159,7 +161,7 @@ extension Invocation {
 }
 
 /// The settings at the last comparison.
-private final class DefaultsChanges: Sendable {
+final class DefaultsChanges: Sendable {
   private let last: Monitor<[String: PropertyListValue]>
   private let only: String?
 

@@ -115,7 +115,7 @@ extension Invocation {
     case .object: try output.write(object: snapshot)
     case .plist: try output.write(try value.written(as: .xml, limits: .output))
     case .text(let raw): try output.write(try value.printed(raw: raw))
-    case .line: try output.write(line: snapshot, named: true)
+    case .line: try LineWriter(self).write(WrittenLine(snapshot, named: true))
     }
   }
 

@@ -22,10 +22,11 @@ extension Verb {
 
   static let observe = Verb(
     "observe", "print a line for each notice",
-    [Operand("NAME", .one, .names(.notices))], [.count, .timeout],
+    [Operand("NAME", .one, .names(.notices))], [.count, .timeout, .format, .timestamps],
     [
       "Writes NAME each time it is posted. Several notices in quick succession may become one "
-        + "line.",
+        + "line. With --timestamps, the time and a tab precede each line, and with --format, the "
+        + "line has the form F.",
       "Exits with 1 if the time limit passes before --count notices arrived, or, without "
         + "--count, before the first notice.",
     ],
@@ -40,11 +41,13 @@ extension Verb {
     let output = invocation.output
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
+    let writer = try LineWriter(invocation)
     let telling = Telling("observe notice", name, count: count)
     let watching = try invocation.open(create: true).notice(name).watch {
       telling.tell {
-        try output.isJSON
-          ? output.write(.notice, ["notice": .string(name)]) : output.write(line: name.inOneLine())
+        var line = WrittenLine(name, .notice) { ["notice": .string(name)] }
+        line.plain = { try name.inOneLine() }
+        try writer.write(line)
         return 0
       }
     } failure: {

@@ -7,7 +7,8 @@ import WormholeSyscalls
 extension Verb {
   static let watch = Verb(
     "watch", "print each change of a channel's value",
-    [Operand("CHANNEL", .many, .names(.channels))], [.prefix, .now, .count, .timeout, .exec],
+    [Operand("CHANNEL", .many, .names(.channels))],
+    [.prefix, .now, .count, .timeout, .exec, .format, .timestamps],
     [
       "Writes each new value on a line: a string as text if it fits on one line, other values as "
         + "JSON, and (cleared) if the channel was cleared; the text '(cleared)' is written as "
@@ -19,6 +20,8 @@ extension Verb {
         + "time. CMD reads the value on standard input, in the form of 'get'. WORMHOLE_CHANNEL "
         + "contains the channel's name, and WORMHOLE_VERSION the version. If CMD fails, this "
         + "command ends with the status of CMD.",
+      "With --timestamps, the time and a tab precede each line, and with --format, the line has "
+        + "the form F. With --exec, such a line is written once CMD has succeeded.",
       "Exits with 1 if the time limit passes before --count changes were written, or, without "
         + "--count, before the first change.",
     ],
@@ -35,9 +38,10 @@ extension Verb {
     let deadline = try invocation.deadline(.timeout)
     if invocation.has(.exec) { try Interruption.prepare() }
     let names = invocation.operands.joined(separator: "', '")
+    let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
     let telling = Telling("watch channel", names, count: count)
-    let watching = try invocation.watch(container, telling)
+    let watching = try invocation.watch(container, telling, writer)
     defer { watching.stop() }
     invocation.output.explain("watching '\(names)'")
     return try telling.wait(until: deadline)
@@ -46,11 +50,11 @@ extension Verb {
 
 extension Invocation {
   fileprivate func watch(
-    _ container: SharedContainer, _ telling: Telling
+    _ container: SharedContainer, _ telling: Telling, _ writer: LineWriter
   ) throws -> Subscription {
     let isNamed = operands.count > 1 || has(.prefix)
     @Sendable func hear(_ snapshot: Snapshot<PropertyListValue>) {
-      telling.tell { try tell(UntypedSnapshot(snapshot), isNamed) }
+      telling.tell { try tell(UntypedSnapshot(snapshot), isNamed, writer) }
     }
     // One unreadable value does not end the watch: later values and other channels may be readable.
     @Sendable func fail(_ error: WormholeError) {
@@ -67,10 +71,10 @@ extension Invocation {
   }
 
   private func tell(
-    _ snapshot: UntypedSnapshot, _ isNamed: Bool
+    _ snapshot: UntypedSnapshot, _ isNamed: Bool, _ writer: LineWriter
   ) throws -> Int32 {
     guard let line = value(.exec) else {
-      try output.write(line: snapshot, named: isNamed)
+      try writer.write(WrittenLine(snapshot, named: isNamed))
       return 0
     }
     let settings = [
@@ -81,7 +85,10 @@ extension Invocation {
       let status = try Programs.shell(line, input: input, settings).code
       // A command may treat the signal as its own end only: after a signal no further change is
       // reported.
-      if status == 0 { Interruption.endIfAsked() }
+      if status == 0 {
+        if writer.isChosen { try writer.write(WrittenLine(snapshot, named: isNamed)) }
+        Interruption.endIfAsked()
+      }
       return status
     } catch {
       throw Failure(neverRan: error)

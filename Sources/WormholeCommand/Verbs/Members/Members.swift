@@ -22,26 +22,44 @@ extension Verb {
   ) { invocation in
     let container = try invocation.open(create: false) { $0.isForReading = true }
     let members = try container.members()
-    for member in members { try invocation.output.write(member) }
+    var listing = Listing(
+      invocation.output, ["NAME", "STATE", "PROGRAM", "PROCESS", "JOINED", "INFO"], numbers: [3])
+    for member in members { try invocation.output.write(member, in: &listing) }
+    try listing.finish()
     return 0
   }
 }
 
 extension Output {
-  func write(_ member: Profile) throws {
-    guard isJSON else {
-      var words = [try member.name.inOneLine(), member.state]
-      if let machine = member.machine {
-        words.append(try "on machine \(machine.isEmpty ? "?" : machine)".inOneLine())
-      } else if member.isRunning {
-        words.append("\(member.program) (process \(member.processID))")
-      }
-      words += DateText.format(member.joinedAt, fraction: false).map { ["joined \($0)"] } ?? []
-      for (key, value) in member.info.sorted(by: { $0.key < $1.key }) {
-        words.append(try "\(key)=\(value)".inOneLine())
-      }
-      return try write(line: words.joined(separator: "\t"))
+  func write(_ member: Profile, in listing: inout Listing) throws {
+    if isJSON { return try write(member) }
+    let machine = try member.machine.map { try "on \($0.isEmpty ? "?" : $0)".inOneLine() }
+    let info = try member.info.sorted { $0.key < $1.key }.map { try "\($0)=\($1)".inOneLine() }
+    try listing.add(
+      [
+        .init(member.name.inOneLine()), .state(member.state), .init(machine ?? member.program),
+        .init(member.isRunning && machine == nil ? "\(member.processID)" : ""),
+        .init(DateText.format(member.joinedAt, fraction: false) ?? "-"),
+        .init(info.joined(separator: " ")),
+      ], bare: bareLine(member))
+  }
+
+  private func bareLine(_ member: Profile) throws -> String {
+    var words = [try member.name.inOneLine(), member.state]
+    if let machine = member.machine {
+      words.append(try "on machine \(machine.isEmpty ? "?" : machine)".inOneLine())
+    } else if member.isRunning {
+      words.append("\(member.program) (process \(member.processID))")
     }
+    words += DateText.format(member.joinedAt, fraction: false).map { ["joined \($0)"] } ?? []
+    for (key, value) in member.info.sorted(by: { $0.key < $1.key }) {
+      words.append(try "\(key)=\(value)".inOneLine())
+    }
+    return words.joined(separator: "\t")
+  }
+
+  func write(_ member: Profile) throws {
+    guard isJSON else { return try write(line: bareLine(member)) }
     try write(
       .member,
       [

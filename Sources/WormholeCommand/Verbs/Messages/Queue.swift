@@ -3,6 +3,7 @@ import Wormhole
 import WormholeCommandLine
 import WormholeContainerStorage
 import WormholePropertyLists
+import WormholeSyscalls
 
 extension Verb {
   static let queue = Verb(
@@ -88,15 +89,23 @@ extension Invocation {
 
   fileprivate func listQueue(of name: String) throws -> Int32 {
     let peer = try addressee(name, in: try open(create: false) { $0.isForReading = true })
+    var listing: Listing
     if has(.dead) {
-      for letter in try peer.deadLetters { try output.write(letter, to: name) }
+      listing = Listing(
+        output, ["ID", "FROM", "KIND", "ATTEMPTS", "SENT", "REASON"], numbers: [3])
+      for letter in try peer.deadLetters { try output.write(letter, to: name, &listing) }
     } else if has(.contexts) {
-      for told in try peer.toldContexts { try output.write(told, to: name) }
+      listing = Listing(output, ["FROM", "STATE", "KIND", "VALUE", "SENT"])
+      for told in try peer.toldContexts { try output.write(told, to: name, &listing) }
     } else if has(.outcomes) {
-      for outcome in try peer.pendingOutcomes { try output.write(outcome, from: name) }
+      listing = Listing(output, ["ID", "TO", "KIND", "COUNT", "OUTCOME"], numbers: [3])
+      for outcome in try peer.pendingOutcomes { try output.write(outcome, from: name, &listing) }
     } else {
-      for message in try peer.queue { try output.write(message, to: name) }
+      listing = Listing(
+        output, ["ID", "STATE", "FROM", "KIND", "COUNT", "BYTES", "SENT"], numbers: [4, 5])
+      for message in try peer.queue { try output.write(message, to: name, &listing) }
     }
+    try listing.finish()
     return 0
   }
 
@@ -138,14 +147,16 @@ extension Invocation {
 }
 
 extension Output {
-  fileprivate func write(_ message: QueuedMessage, to name: String) throws {
+  fileprivate func write(
+    _ message: QueuedMessage, to name: String, _ listing: inout Listing
+  ) throws {
     guard isJSON else {
       let place =
         message.attempt == 0 || message.state == .inTransit
         ? [message.state.rawValue, message.notBefore.flatMap { DateText.format($0) }]
           .compactMap { $0 }.joined(separator: " until ")
         : "\(message.state.rawValue) (\(message.attempt))"
-      return try write(
+      return try listing.add(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
           "\(message.count)", "\(message.size)", message.sentAt.flatMap { DateText.format($0) },
@@ -166,9 +177,11 @@ extension Output {
       ])
   }
 
-  fileprivate func write(_ letter: DeadLetter, to name: String) throws {
+  fileprivate func write(
+    _ letter: DeadLetter, to name: String, _ listing: inout Listing
+  ) throws {
     guard isJSON else {
-      return try write(
+      return try listing.add(
         columns: [
           letter.id, letter.from, letter.kind, "\(letter.attempts)",
           letter.sentAt.flatMap { DateText.format($0) }, letter.reason,
@@ -201,7 +214,9 @@ extension Output {
       ])
   }
 
-  fileprivate func write(_ outcome: Outcome, from name: String) throws {
+  fileprivate func write(
+    _ outcome: Outcome, from name: String, _ listing: inout Listing
+  ) throws {
     let (end, word, reason): (String, String, String?) =
       switch outcome.status {
       case .delivered: ("delivered", "delivered", nil)
@@ -210,7 +225,7 @@ extension Output {
       case .deadLettered(let reason): ("dead-lettered", "deadLettered", reason)
       }
     guard isJSON else {
-      return try write(
+      return try listing.add(
         columns: [
           outcome.id, outcome.to, outcome.kind, "\(outcome.count)",
           reason.map { "\(end): \($0)" } ?? end,
@@ -227,8 +242,17 @@ extension Output {
       ])
   }
 
-  func write(columns: [String?]) throws {
-    try write(line: try columns.map { try ($0 ?? "-").inOneLine() }.joined(separator: "\t"))
+}
+
+extension Listing {
+  /// Adds a row of fields, each on one line; a dash stands for an unknown field.
+  mutating func add(columns: [String?]) throws {
+    try add(
+      columns.map { text in
+        let word = try (text ?? "-").inOneLine()
+        let isBad = word.begins(with: "damaged: ") || word.begins(with: "dead-lettered")
+        return Cell(word, isBad ? .bad : .plain)
+      })
   }
 }
 

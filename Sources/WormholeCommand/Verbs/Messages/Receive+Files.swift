@@ -8,7 +8,7 @@ import WormholeSyscalls
 extension Invocation {
   /// Moves a file into a directory, writes its path, and acknowledges the message.
   func take(
-    _ file: ReceivedFile, of message: Message, into directory: String
+    _ file: ReceivedFile, of message: Message, into directory: String, _ writer: LineWriter
   ) throws -> Int32? {
     let path: String?
     do throws(WormholeError) {
@@ -22,7 +22,15 @@ extension Invocation {
       throw error
     }
     if let path {
-      try output.write(path, file, of: message, to: value(.joinAs) ?? "")
+      let fields: [String: PropertyListValue?] = [
+        "file": .string(file.name), "path": .string(path), "size": .integer(Int64(file.size)),
+      ]
+      let value = try file.metadata(as: PropertyListValue.self)
+      var line = WrittenLine(value, of: message, to: self.value(.joinAs) ?? "", fields)
+      line.plain = { try path.inOneLine() }
+      // In a format, the value is the path, as on a line without a format.
+      line.value = .string(path)
+      try writer.write(line)
     } else {
       output.tell("the file '\(file.name)' was moved by an earlier attempt".inOneLineOrLess())
     }
@@ -51,18 +59,6 @@ extension WormholeError {
   /// Whether the next file would meet the same error, which has no cause in this file itself.
   fileprivate var isOfSystem: Bool {
     errno != nil && ![.invalidName, .tooLarge, .conflict].contains(code)
-  }
-}
-
-extension Output {
-  fileprivate func write(
-    _ path: String, _ file: ReceivedFile, of message: Message, to name: String
-  ) throws {
-    guard isJSON else { return try write(line: try path.inOneLine()) }
-    let fields: [String: PropertyListValue?] = [
-      "file": .string(file.name), "path": .string(path), "size": .integer(Int64(file.size)),
-    ]
-    try write(try file.metadata(as: PropertyListValue.self), of: message, to: name, fields)
   }
 }
 

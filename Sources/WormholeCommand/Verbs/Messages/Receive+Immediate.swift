@@ -8,7 +8,7 @@ import WormholeSyscalls
 /// `receive --immediate` and `receive --contexts`.
 extension Invocation {
   /// Also writes immediate messages and contexts, for as long as the process runs.
-  func hearMore(_ member: Member, _ telling: Telling) throws {
+  func hearMore(_ member: Member, _ telling: Telling, _ writer: LineWriter) throws {
     let name = value(.joinAs) ?? ""
     if has(.hearImmediate) {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in
@@ -16,7 +16,7 @@ extension Invocation {
           try hear(
             Heard(
               "immediate", message.from, message.kind, nil, try message.value(), message.headers),
-            to: name)
+            to: name, writer)
         }
       }
     }
@@ -27,16 +27,18 @@ extension Invocation {
           telling.tell {
             try hear(
               Heard("context", context.from, context.kind, context.sentAt, try context.value()),
-              to: name)
+              to: name, writer)
           }
         })
     }
   }
 
   /// Returns 0 if the message was handled; an immediate message or context is not redelivered.
-  private func hear(_ heard: Heard, to name: String) throws -> Int32? {
+  private func hear(_ heard: Heard, to name: String, _ writer: LineWriter) throws -> Int32? {
     guard let line = value(.exec) else {
-      try output.write(heard, to: name, raw: has(.raw))
+      try has(.raw)
+        ? output.write(try heard.value.printed(raw: true))
+        : writer.write(WrittenLine(heard, to: name))
       return 0
     }
     var settings = [
@@ -50,6 +52,7 @@ extension Invocation {
       output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
       return nil
     }
+    if writer.isChosen { try writer.write(WrittenLine(heard, to: name)) }
     Interruption.endIfAsked()
     return 0
   }
@@ -77,18 +80,20 @@ private struct Heard {
   }
 }
 
-extension Output {
-  fileprivate func write(_ heard: Heard, to name: String, raw: Bool) throws {
-    if raw { return try write(try heard.value.printed(raw: true)) }
-    guard isJSON else { return try write(line: try heard.value.inOneLine()) }
-    try write(
-      .received,
-      [
+extension WrittenLine {
+  fileprivate init(_ heard: Heard, to name: String) {
+    self.init(name, .received) {
+      let headers = heard.headers.mapValues { PropertyListValue.string($0) }
+      return [
         "delivery": .string(heard.delivery), "from": heard.from.map { .string($0) },
         "to": .string(name), "kind": .string(heard.kind),
-        "headers": value(of: heard.headers), "sent": heard.sent.map { .string($0) },
-        "value": heard.value,
-      ])
+        "headers": headers.isEmpty ? nil : .dictionary(headers),
+        "sent": heard.sent.map { .string($0) }, "value": heard.value,
+      ]
+    }
+    plain = { try heard.value.inOneLine() }
+    (value, sender, kind) = (heard.value, heard.from, heard.kind)
+    headers = heard.headers
   }
 }
 

@@ -9,7 +9,7 @@ extension Verb {
     "receive", "join under a name and print its messages", [],
     [
       .joinAs, .kind, .count, .timeout, .exec, .attempts, .raw, .files, .hearImmediate,
-      .hearContexts, .grace, .standby,
+      .hearContexts, .grace, .standby, .format, .timestamps,
     ],
     [
       "Joins as NAME, which no other process can join as at the same time, and writes each "
@@ -51,6 +51,8 @@ extension Verb {
         + "arrives while CMD runs waits. WORMHOLE_MESSAGE_DELIVERY is immediate or context, and "
         + "guaranteed for all other messages. Without --immediate, the sender of an immediate "
         + "message to NAME gets an error: no receiver listens.",
+      "With --timestamps, the time and a tab precede each line, and with --format, the line has "
+        + "the form F. With --exec, such a line is written once CMD has succeeded.",
       "Exits with 1 if the time limit passes before --count messages arrived, or, without "
         + "--count, before the first message. Notifies a service manager that has set "
         + "NOTIFY_SOCKET when it has joined, and its watchdog.",
@@ -76,6 +78,7 @@ extension Verb {
     if invocation.output.isJSON, invocation.has(.raw) {
       throw Failure.usage("cannot receive: --json and --raw exclude each other")
     }
+    let writer = try LineWriter(invocation)
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
     let attempts = try invocation.number(.attempts, least: 1)
@@ -98,10 +101,10 @@ extension Verb {
       kinds: invocation.value(.kind).map { [$0] },
       takingFiles: invocation.has(.files) || invocation.has(.exec), acknowledging: .explicit
     ) { message in
-      telling.tell { try invocation.handle(message) }
+      telling.tell { try invocation.handle(message, writer) }
       telling.restIfOver()
     }
-    try invocation.hearMore(member, telling)
+    try invocation.hearMore(member, telling, writer)
     invocation.output.explain("receiving as '\(name)'")
     try Service.begin()
     // Written messages and contexts count as received afterwards, and their senders are notified.
@@ -144,10 +147,10 @@ extension Invocation {
   }
 
   /// Returns 0 if the message was handled, and nil if it is to be redelivered.
-  fileprivate func handle(_ message: Message) throws -> Int32? {
+  fileprivate func handle(_ message: Message, _ writer: LineWriter) throws -> Int32? {
     let value: PropertyListValue
     if let file = message.file, let directory = self.value(.files) {
-      return try take(file, of: message, into: directory)
+      return try take(file, of: message, into: directory, writer)
     }
     do throws(WormholeError) {
       if let file = message.file {
@@ -172,13 +175,20 @@ extension Invocation {
       }
       if let reason { return refuse(message, reason) }
       try message.acknowledge()
+      if writer.isChosen { try writer.write(WrittenLine(value, of: message, to: receiver)) }
       Interruption.endIfAsked()
     } else {
-      try output.write(value, of: message, to: self.value(.joinAs) ?? "", raw: has(.raw))
+      if has(.raw) {
+        try output.write(try value.printed(raw: true))
+      } else {
+        try writer.write(WrittenLine(value, of: message, to: receiver))
+      }
       try message.acknowledge()
     }
     return 0
   }
+
+  private var receiver: String { value(.joinAs) ?? "" }
 
   func settings(of message: Message) throws -> [String] {
     var settings = [
@@ -258,31 +268,30 @@ extension ExitStatus {
   }
 }
 
-extension Output {
-  fileprivate func write(
-    _ value: PropertyListValue, of message: Message, to name: String, raw: Bool
-  ) throws {
-    if raw { return try write(try value.printed(raw: true)) }
-    guard isJSON else { return try write(line: try value.inOneLine()) }
-    try write(value, of: message, to: name, [:])
-  }
-
-  /// - Parameter more: further fields.
-  func write(
+extension WrittenLine {
+  /// - Parameter more: further fields of the object.
+  init(
     _ value: PropertyListValue?, of message: Message, to name: String,
-    _ more: [String: PropertyListValue?]
-  ) throws {
-    let fields: [String: PropertyListValue?] = [
-      "delivery": "guaranteed", "id": .string(message.id),
-      "batchIndex": .integer(Int64(message.batchIndex)), "from": message.from.map { .string($0) },
-      "to": .string(name), "kind": .string(message.kind),
-      "headers": self.value(of: message.headers),
-      "orderingKey": message.orderingKey.map { .string($0) },
-      "sent": DateText.format(message.sentAt).map { .string($0) },
-      "attempt": .integer(Int64(message.attempt)), "redelivered": .boolean(message.isRedelivered),
-      "value": value,
-    ]
-    try write(.received, fields.merging(more) { $1 })
+    _ more: [String: PropertyListValue?] = [:]
+  ) {
+    self.init(name, .received) {
+      let headers = message.headers.mapValues { PropertyListValue.string($0) }
+      let fields: [String: PropertyListValue?] = [
+        "delivery": "guaranteed", "id": .string(message.id),
+        "batchIndex": .integer(Int64(message.batchIndex)),
+        "from": message.from.map { .string($0) }, "to": .string(name),
+        "kind": .string(message.kind), "headers": headers.isEmpty ? nil : .dictionary(headers),
+        "orderingKey": message.orderingKey.map { .string($0) },
+        "sent": DateText.format(message.sentAt).map { .string($0) },
+        "attempt": .integer(Int64(message.attempt)),
+        "redelivered": .boolean(message.isRedelivered), "value": value,
+      ]
+      return fields.merging(more) { $1 }
+    }
+    plain = { try value?.inOneLine() ?? "" }
+    (self.value, id, sender, kind) = (value, message.id, message.from, message.kind)
+    (headers, attempt) = (message.headers, message.attempt)
+    isRedelivered = message.isRedelivered
   }
 }
 

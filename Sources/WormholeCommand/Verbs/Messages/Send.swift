@@ -255,14 +255,25 @@ extension Output {
       ])
   }
 
+  /// Adds a context to a list.
+  func write(_ context: Context, to name: String, _ listing: inout Listing) throws {
+    guard !isJSON else { return try write(context, to: name) }
+    let value = try context.value(as: PropertyListValue.self).inOneLine()
+    let state = context.isReceived ? "received" : "waiting"
+    try listing.add(
+      columns: [
+        context.from, state, context.kind, value, DateText.format(context.sentAt),
+      ])
+  }
+
   /// Writes a context.
   func write(_ context: Context, to name: String) throws {
     let value = try context.value(as: PropertyListValue.self)
     let sent = DateText.format(context.sentAt)
     guard isJSON else {
-      let state = context.isReceived ? "received" : "waiting"
-      return try write(
-        columns: [context.from, state, context.kind, value.inOneLine(), sent])
+      var listing = Listing(self, [])
+      try write(context, to: name, &listing)
+      return try listing.finish()
     }
     try write(
       .context,

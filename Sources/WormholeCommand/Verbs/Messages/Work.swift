@@ -8,7 +8,10 @@ extension Verb {
   static let work = Verb(
     "work", "run a program for each message of a queue",
     [Operand("QUEUE", .one, .names(.queues))],
-    [.program, .parallel, .handlingDeadline, .renew, .grace, .attempts, .count, .timeout, .raw],
+    [
+      .program, .parallel, .handlingDeadline, .renew, .grace, .attempts, .count, .timeout, .raw,
+      .format, .timestamps,
+    ],
     [
       "Handles the messages of QUEUE, a queue that any number of workers share: each message is "
         + "one worker's. Runs CMD in a shell for each message, as 'receive --exec' does: with the "
@@ -27,6 +30,8 @@ extension Verb {
         + "still run after ten seconds, or the time in --grace; programs that CMD has started are "
         + "not killed. No further message is taken. A message whose CMD does not succeed then is "
         + "redelivered, and the attempt does not count.",
+      "With --timestamps or --format, writes a line for each message that was handled, after the "
+        + "output of CMD: the value with the time and a tab before it, or the form F.",
       "With --count, ends once so many messages were handled, and those that are being handled "
         + "then. Exits with 1 if the time limit passes before that, or, without --count, before "
         + "the first message was handled. Notifies a service manager that has set NOTIFY_SOCKET "
@@ -49,11 +54,13 @@ extension Verb {
       invocation.number(.count, least: 1), invocation.deadline(.timeout)
     )
     let attempts = try invocation.number(.attempts, least: 1)
+    let writer = try LineWriter(invocation)
     try Interruption.prepare(grace: invocation.grace())
     let container = try invocation.open(create: true) { options in
       if let attempts { options.mailbox.attempts = attempts }
     }
-    let jobs = Jobs(invocation, line, renewal: invocation.has(.renew) ? limit / 3 : nil, count)
+    let jobs = Jobs(
+      invocation, line, renewal: invocation.has(.renew) ? limit / 3 : nil, count, writer)
     Interruption.endInOrder { jobs.end(.success(0)) }
     let working = try container.queue(name, of: PropertyListValue.self).work(
       concurrency: parallel, handlingDeadline: limit
@@ -99,11 +106,17 @@ private final class Jobs: Sendable {
   /// How often the claim of a message is renewed; nil for never.
   private let renewal: Duration?
   private let count: Int?
+  private let writer: LineWriter
   private let state = Monitor(State())
+  /// Lines are written one at a time.
+  private let writing = Monitor(0)
 
-  init(_ invocation: Invocation, _ line: String, renewal: Duration?, _ count: Int?) {
+  init(
+    _ invocation: Invocation, _ line: String, renewal: Duration?, _ count: Int?,
+    _ writer: LineWriter
+  ) {
     (self.invocation, self.line, self.renewal) = (invocation, line, renewal)
-    self.count = count
+    (self.count, self.writer) = (count, writer)
   }
 
   func end(_ end: Result<Int32, any Error>) { state.signal { $0.end = $0.end ?? end } }
@@ -137,7 +150,7 @@ private final class Jobs: Sendable {
       if !Interruption.isAsked { end(.failure(error)) }
       return
     }
-    guard let reason else { return try done(message) }
+    guard let reason else { return try done(message, value) }
     // A program that was asked to end has not refused the message.
     if Interruption.isAsked { return message.interrupt() }
     invocation.output.tell(
@@ -146,7 +159,7 @@ private final class Jobs: Sendable {
   }
 
   /// Acknowledges the message, and ends the command if it was the last one.
-  private func done(_ message: Message) throws {
+  private func done(_ message: Message, _ value: PropertyListValue) throws {
     do throws(WormholeError) {
       try message.acknowledge()
     } catch {
@@ -154,6 +167,15 @@ private final class Jobs: Sendable {
       if error.code == .superseded {
         invocation.output.tell("\(error)")
         throw error
+      }
+    }
+    if writer.isChosen {
+      do {
+        let line = WrittenLine(value, of: message, to: invocation.operands[0])
+        try writing.withLock { _ in try writer.write(line) }
+      } catch {
+        // The message is handled all the same.
+        end(.failure(error))
       }
     }
     state.signal { state in

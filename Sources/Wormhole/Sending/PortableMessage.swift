@@ -1,0 +1,213 @@
+package import FoundationEssentials
+package import WormholeContainerStorage
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A message with all that is needed to send it anew, in this container or another.
+package struct PortableMessage: Sendable {
+  /// The death of a dead letter.
+  package struct Death: Sendable {
+    package let reason: String
+    package let attempts: Int
+    package let when: Date
+
+    package init(reason: String, attempts: Int, when: Date) {
+      (self.reason, self.attempts, self.when) = (reason, attempts, when)
+    }
+  }
+
+  /// The receiver: a member, or a queue.
+  package var to: String
+  package var isQueue: Bool
+  package var id: String
+  package var from: String?
+  package var kind: String
+  package var headers: [String: String]
+  package var orderingKey: String?
+  package var isUrgent: Bool
+  package var sentAt: Date
+  package var expires: Date?
+  package var notBefore: Date?
+  /// Nil for a file without a value.
+  package var value: PropertyListValue?
+  /// The sender's name of the file, and its size; nil for a message without a file.
+  package var file: (name: String, size: Int)?
+  /// Nil unless the message is a dead letter.
+  package var death: Death?
+
+  package init(
+    to: String, isQueue: Bool, id: String, from: String?, kind: String,
+    headers: [String: String], orderingKey: String?, isUrgent: Bool, sentAt: Date,
+    expires: Date?, notBefore: Date?, value: PropertyListValue?, file: (name: String, size: Int)?,
+    death: Death?
+  ) {
+    (self.to, self.isQueue, self.id, self.from, self.kind) = (to, isQueue, id, from, kind)
+    (self.headers, self.orderingKey, self.isUrgent) = (headers, orderingKey, isUrgent)
+    (self.sentAt, self.expires, self.notBefore) = (sentAt, expires, notBefore)
+    (self.value, self.file, self.death) = (value, file, death)
+  }
+}
+
+/// The file of a stored message, read in pieces.
+package final class PortableFile: Sendable {
+  private let file: Descriptor
+
+  fileprivate init(_ file: consuming Descriptor) { self.file = file }
+
+  /// Calls the body with the pieces of the file, in order.
+  package func forEachPiece(of size: Int, _ body: (Data) throws -> Void) throws {
+    var offset = 0
+    while true {
+      var piece = Data(count: size)
+      let start = offset
+      let count = try piece.withUnsafeMutableBytes { buffer in
+        try file.readFully(into: buffer, at: start)
+      }
+      guard count > 0 else { return }
+      try body(piece.prefix(count))
+      offset += count
+    }
+  }
+}
+
+extension SharedContainer {
+  /// Calls the body with each message that waits for a member or a queue, and with each dead
+  /// letter: in the order of delivery, interrupted messages first and dead letters last.
+  ///
+  /// The messages that a living receiver has claimed, and the expired ones, are left out. One
+  /// message is in memory at a time, and the names of one mailbox.
+  ///
+  /// - Parameter failure: receives the error of a message that cannot be read, which is left out.
+  package func forEachPortableMessage(
+    _ body: (PortableMessage, PortableFile?) throws -> Void, failure: (WormholeError) -> Void
+  ) throws {
+    for folder in [Container.Folder.members, .queues] {
+      for name in try storage.names(in: folder) {
+        guard let home = try storage.existingMember(name, in: folder) else { continue }
+        let reader = PortableMessageReader(home, options)
+        for (part, holder) in try home.storedParts() {
+          var files: [String] = []
+          try holder.list(part) { files.append(String(cString: $0)) }
+          for file in files.sorted() {
+            do {
+              try reader.read(file, part, of: holder, body)
+            } catch let error as WormholeError where error.code == .damaged {
+              failure(error)
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+extension MemberDirectory {
+  /// The directories with messages that wait for an attempt, and with dead letters.
+  fileprivate func storedParts() throws -> [(MemberDirectory.Part, MemberDirectory)] {
+    var holders: [MemberDirectory] = []
+    for worker in try workers() where try !worker.isPresent() { holders.append(worker) }
+    // In the directory of a queue, claims wait for another attempt.
+    if try folder == .queues || !isPresent() { holders.append(self) }
+    return holders.map { (.claimed, $0) } + [(.inbox, self), (.later, self), (.dead, self)]
+  }
+}
+
+/// Reads the messages of one mailbox.
+private struct PortableMessageReader {
+  private let home: MemberDirectory
+  private let limits: PropertyListLimits
+  private let now: Date
+
+  init(_ home: MemberDirectory, _ options: Options) {
+    self.home = home
+    limits = options.limits
+    now = Date(sinceEpoch: options.environment.sinceEpoch())
+  }
+
+  /// Passes on the messages of a file; none for a foreign file, and for one that is gone by now.
+  func read(
+    _ file: String, _ part: MemberDirectory.Part, of holder: MemberDirectory,
+    _ body: (PortableMessage, PortableFile?) throws -> Void
+  ) throws {
+    let name: MessageName
+    var notBefore: Date?
+    switch part {
+    case .claimed:
+      guard let claim = ClaimedName(file) else { return }
+      name = claim.name
+    case .later:
+      guard let delayed = DelayedName(file) else { return }
+      (name, notBefore) = (delayed.name, Date(sinceEpoch: delayed.due))
+    default:
+      guard let plain = MessageName(file) else { return }
+      name = plain
+    }
+    let operation = "read message"
+    let content: PropertyListValue
+    switch try holder.read(file, in: part, operation) {
+    case .missing: return
+    case .damaged(let reason, _):
+      throw WormholeError(.damaged, operation, name.id, because: reason)
+    case .sound(let bytes, _):
+      content = try WormholeError.reading(operation, name.id) {
+        try BinaryPropertyList.decode(bytes, limits: limits)
+      }
+    }
+    let header = try QueuedMessageReader(holder, limits).header(file, part)
+    guard let header else { return }
+    if part != .dead, let expires = header.expires, expires <= now { return }
+    var message = PortableMessage(
+      to: home.name, isQueue: home.folder == .queues, id: name.id, from: name.senderName,
+      kind: header.kind, headers: header.headers?.fields ?? [:], orderingKey: header.orderingKey,
+      isUrgent: name.isUrgent, sentAt: header.sent, expires: part == .dead ? nil : header.expires,
+      notBefore: notBefore, value: content["value"],
+      file: header.file.map { ($0.receivedName, $0.size) }, death: nil)
+    if part == .dead {
+      let why = DeathReason.read(name, in: home)
+      message.death = .init(
+        reason: why?.reason ?? "the reason is no longer stored", attempts: why?.attempts ?? 0,
+        when: why?.when ?? header.sent)
+    }
+    if header.file != nil {
+      // The file of a worker's message is in the queue's directory.
+      guard let files = try home.existing(.files) else { return }
+      let file = try files.descriptor.open(name.fileName, [.readOnly, .nonBlocking])
+      return try body(message, PortableFile(file))
+    }
+    guard case .array(let values)? = content["values"] else { return try body(message, nil) }
+    for (index, value) in values.enumerated() {
+      var one = message
+      (one.id, one.value) = ("\(name.id).\(index)", value)
+      try body(one, nil)
+    }
+  }
+}
+
+extension Peer {
+  /// Sends a stored message anew, behind all messages that wait, marked as redelivered; a dead
+  /// letter becomes a dead letter again.
+  ///
+  /// - Parameter path: the file of a message with a file, which is moved.
+  package func restore(_ message: PortableMessage, file path: String?) throws(WormholeError) {
+    var options = SendOptions(
+      durability: .process, notBefore: message.notBefore, isUrgent: message.isUrgent,
+      id: message.id, kind: message.kind, orderingKey: message.orderingKey,
+      headers: message.headers, wantsOutcome: false)
+    // The ID of a message in a batch may be too long with its index.
+    if (try? MessageName.escape(id: message.id)) == nil { options.id = nil }
+    options.isRedelivered = true
+    options.death = message.death
+    options.expires = message.expires
+    let peer = message.isQueue ? ofQueue : self
+    guard let path else {
+      _ = try peer.send(message.value ?? .dictionary([:]), options)
+      return
+    }
+    options.notBefore = nil
+    if let value = message.value {
+      _ = try peer.send(file: path, metadata: value, mode: .moving, options)
+    } else {
+      _ = try peer.send(file: path, mode: .moving, options)
+    }
+  }
+}

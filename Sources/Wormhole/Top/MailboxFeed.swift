@@ -1,0 +1,182 @@
+package import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Reports what happens to the messages of a member or a queue, by the names of the files.
+///
+/// No message is read, and nothing is kept per message, except for a second after a mailbox has
+/// appeared. Of quick changes only the last may be reported.
+package final class MailboxFeed: Sendable {
+  package enum Step: String, Sendable {
+    case waiting, delayed, claimed, acknowledged, requeued, dead, context
+    case workerJoined, workerLeft
+  }
+
+  package struct Event: Sendable {
+    package let step: Step
+    /// The ID of the message; empty for a context and a worker.
+    package let id: String
+    /// The sender; nil if none is named.
+    package let sender: String?
+    /// The number of the attempt; 0 for none.
+    package let attempt: Int
+  }
+
+  private struct State {
+    var feeds: [DirectoryFeed] = []
+    var workers: [String: DirectoryFeed] = [:]
+    /// Names that were listed a moment ago, and may be reported once more.
+    var listed: Set<String> = []
+    var listedAt = Instant(nanoseconds: 0)
+  }
+
+  private let home: MemberDirectory
+  private let path: [String]
+  private let state = Monitor(State())
+  private let handler: @Sendable (Event) -> Void
+
+  /// - Parameters:
+  ///   - folder: `members` or `queues`.
+  ///   - isNew: whether to report the messages that are there already.
+  package init?(
+    _ name: String, _ folder: Container.Folder, in container: SharedContainer, isNew: Bool,
+    _ handler: @escaping @Sendable (Event) -> Void
+  ) throws(WormholeError) {
+    guard let home = try container.storage.existingMember(name, in: folder) else { return nil }
+    self.home = home
+    path = [folder.rawValue, home.escaped]
+    self.handler = handler
+    let parts: [MemberDirectory.Part] =
+      folder == .queues
+      ? [.inbox, .later, .claimed, .dead] : [.inbox, .later, .claimed, .dead, .context]
+    for part in parts { try add(part) }
+    if folder == .queues {
+      try watchWorkers()
+    }
+    if isNew { for part in parts { reportAll(in: part) } }
+  }
+
+  /// Reports all messages in a part that was made a moment ago.
+  private func reportAll(in part: MemberDirectory.Part) {
+    guard part != .claimed else { return }
+    var names: [String] = []
+    try? home.list(part) { names.append(String(cString: $0)) }
+    state.withLock { ($0.listed, $0.listedAt) = ($0.listed.union(names), .now) }
+    report(names.sorted(), in: part, isListed: true)
+  }
+
+  private func add(_ part: MemberDirectory.Part) throws(WormholeError) {
+    let feed = try DirectoryFeed(
+      home.container, path + [part.rawValue], part == .claimed ? .names : .arrivals
+    ) { [weak self] change in
+      guard let self else { return }
+      switch change {
+      case .names(let names) where part == .claimed: reportClaims(names, home)
+      case .names(let names): report(names, in: part)
+      case .replaced: reportAll(in: part)
+      case .polled, .lost: break
+      }
+    }
+    state.withLock { $0.feeds.append(feed) }
+  }
+
+  private func report(_ names: [String], in part: MemberDirectory.Part, isListed: Bool = false) {
+    for text in names.unique where isListed || part == .context || isNews(text) {
+      if part == .context {
+        guard text.ends(with: ",next"), let from = ContextName.waiting(text) else { continue }
+        tell(.context, sender: EscapedName.unescape(from))
+        continue
+      }
+      guard let name = MessageName(text) else { continue }
+      let step: Step = part == .inbox ? .waiting : part == .later ? .delayed : .dead
+      tell(step, name)
+    }
+  }
+
+  /// Whether a name was not reported by the first listing.
+  private func isNews(_ name: String) -> Bool {
+    state.withLock { state in
+      guard !state.listed.isEmpty else { return true }
+      if Instant.now - state.listedAt > .seconds(1) { state.listed = [] }
+      return !state.listed.contains(name)
+    }
+  }
+
+  private func reportClaims(_ names: [String], _ holder: MemberDirectory) {
+    let claims = names.unique.compactMap { ClaimedName($0) }
+    let present = Set(
+      claims.filter { ((try? holder.status(of: $0.text, in: .claimed)) ?? nil) != nil }
+        .map(\.name))
+    var told: Set<MessageName> = []
+    for claim in claims where told.insert(claim.name).inserted {
+      // A renewed claim has another name: the message is claimed as before.
+      let isRenewed = claims.filter { $0.name == claim.name }.count > 1
+      if present.contains(claim.name) {
+        if !isRenewed { tell(.claimed, claim.name, claim.attempt) }
+      } else if ((try? home.status(of: claim.name.text, in: .inbox)) ?? nil) != nil {
+        tell(.requeued, claim.name, claim.attempt)
+      } else if ((try? home.status(of: claim.name.text, in: .dead)) ?? nil) == nil {
+        tell(.acknowledged, claim.name, claim.attempt)
+      }
+    }
+  }
+
+  private func tell(_ step: Step, _ name: MessageName, _ attempt: Int = 0) {
+    handler(Event(step: step, id: name.id, sender: name.senderName, attempt: attempt))
+  }
+
+  private func tell(_ step: Step, sender: String?) {
+    handler(Event(step: step, id: "", sender: sender, attempt: 0))
+  }
+
+  // MARK: Workers
+
+  private func watchWorkers() throws(WormholeError) {
+    for worker in (try? home.workers()) ?? [] { add(worker: worker) }
+    let feed = try DirectoryFeed(
+      home.container, path + [MemberDirectory.Part.workers.rawValue], .names
+    ) { [weak self] change in
+      if case .names(let names) = change { self?.reportWorkers(names) }
+    }
+    state.withLock { $0.feeds.append(feed) }
+  }
+
+  private func reportWorkers(_ names: [String]) {
+    for name in names.unique.compactMap({ MemberDirectory.WorkerName($0) }) {
+      let isKnown = state.withLock { $0.workers[name.text] != nil }
+      if let worker = (try? home.worker(name)) ?? nil {
+        guard !isKnown else { continue }
+        add(worker: worker)
+        tell(.workerJoined, sender: nil)
+      } else if isKnown {
+        state.withLock { $0.workers.removeValue(forKey: name.text) }?.stop()
+        tell(.workerLeft, sender: nil)
+      }
+    }
+  }
+
+  private func add(worker: MemberDirectory) {
+    let path = path + [MemberDirectory.Part.workers.rawValue, worker.escaped]
+    let feed = try? DirectoryFeed(
+      home.container, path + [MemberDirectory.Part.claimed.rawValue], .names
+    ) { [weak self] change in
+      if case .names(let names) = change { self?.reportClaims(names, worker) }
+    }
+    state.withLock { $0.workers[worker.escaped] = feed }
+  }
+
+  package func stop() {
+    let feeds = state.withLock { state in
+      defer { (state.feeds, state.workers) = ([], [:]) }
+      return state.feeds + state.workers.values
+    }
+    for feed in feeds { feed.stop() }
+  }
+}
+
+extension [String] {
+  /// Each name once, in the order of its first appearance.
+  fileprivate var unique: [String] {
+    var seen: Set<String> = []
+    return filter { seen.insert($0).inserted }
+  }
+}

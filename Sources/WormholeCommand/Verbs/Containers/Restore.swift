@@ -1,0 +1,242 @@
+import FoundationEssentials
+import Wormhole
+import WormholeCommandLine
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+extension Verb {
+  static let restore = Verb(
+    "restore", "put the content of a dump into a container", [], [.replacing, .power],
+    [
+      "Reads the lines that 'dump' has written from standard input, and puts each into the "
+        + "container: a channel's value as a new version, so that versions continue and never go "
+        + "back; the keys of a suite; and each message behind the messages that wait, in the order "
+        + "of the dump, marked as redelivered. A message or a value whose time to live is over is "
+        + "left out; another value expires at the moment that the dump states. A delayed message "
+        + "keeps its time, and a dead letter becomes a dead letter again.",
+      "A channel that has a value is not replaced: the names at the beginning of the dump are "
+        + "checked first, and if one of them has a value, nothing is done. A key of a suite is not "
+        + "replaced either. With --replace, both are; channels and keys that the dump does not "
+        + "name stay as they are.",
+      "A line that cannot be used ends the command: the error states the number of the line. "
+        + "Nothing after the line is done, and everything before it is.",
+    ],
+    [
+      Example("wormhole restore <cinema.dump", "put a dump into the container"),
+      Example("wormhole restore --replace <cinema.dump", "replace channels that have values"),
+    ]
+  ) { invocation in
+    let folder = RestoreFolder()
+    try Interruption.prepare { folder.remove() }
+    defer { folder.remove() }
+    let container = try invocation.open(create: true)
+    try EnclosingLock.refuseChange(of: container, "restore")
+    var restore = Restore(container, invocation, folder)
+    return try restore.run()
+  }
+}
+
+extension Option {
+  static let replacing = Option("replace", nil, "replace channels that have a value")
+}
+
+/// Puts a dump into a container, line by line.
+private struct Restore {
+  private let container: SharedContainer
+  private let output: Output
+  private let isReplacing: Bool
+  private let durability: Durability?
+  private let progress: Progress
+  private var counts = (channels: 0, suites: 0, messages: 0)
+  /// The counts of the last line.
+  private var end: [Int]?
+  /// The message whose file is being collected, and the bytes that are missing.
+  private var pending: (message: PortableMessage, missing: Int)?
+  private var path = ""
+  private let folder: RestoreFolder
+
+  /// A line is longer than its value, whose data are in base64.
+  private static let longestLine = 1 << 28
+
+  init(_ container: SharedContainer, _ invocation: Invocation, _ folder: RestoreFolder) {
+    (self.container, self.folder, output) = (container, folder, invocation.output)
+    isReplacing = invocation.has(.replacing)
+    durability = invocation.durability
+    progress = Progress(output)
+  }
+
+  mutating func run() throws -> Int32 {
+    var reader = LineReader()
+    var number = 0
+    while let lines = try reader.next(limit: Self.longestLine) {
+      for line in lines {
+        number += 1
+        do {
+          try put(line)
+        } catch let problem as DumpValue.Problem {
+          progress.clear()
+          throw Failure(
+            .data, "invalidValue", "cannot restore line \(number): \(problem.reason)",
+            ["line": .integer(Int64(number))])
+        } catch var error as WormholeError {
+          progress.clear()
+          error.reason = "line \(number): \(error.reason)"
+          throw error
+        }
+        progress.show("\(number) lines")
+      }
+    }
+    if let pending {
+      throw Failure(
+        .data, "invalidValue",
+        "cannot restore message '\(pending.message.id)': the dump ends inside its file")
+    }
+    try checkEnd()
+    return 0
+  }
+
+  private func checkEnd() throws {
+    let found = [counts.channels, counts.suites, counts.messages]
+    progress.finish(
+      "\(found[0]) channels, \(found[1]) suites and \(found[2]) messages were restored")
+    if end == nil { output.tell("the dump has no last line, and may be incomplete") }
+  }
+
+  private mutating func put(_ bytes: [UInt8]) throws {
+    guard !bytes.isEmpty else { return }
+    let line = try DumpLine(bytes)
+    if case .piece(let data) = line { return try add(data) }
+    guard pending == nil else {
+      throw DumpValue.Problem("the file of the message before is incomplete")
+    }
+    guard end == nil else { throw DumpValue.Problem("a line after the last one") }
+    switch line {
+    case .begin, .piece: break
+    case .names(let names): if !isReplacing { for name in names { try checkFree(name) } }
+    case .channel(let name, let value, let until): try put(name, value, until)
+    case .suite(let name, let values): try put(suite: name, values)
+    case .message(let message): try put(message)
+    case .end(let counts): end = counts
+    }
+  }
+
+  // MARK: Channels and settings
+
+  private func checkFree(_ name: String) throws {
+    let channel = container.channel(name, of: PropertyListValue.self)
+    if let metadata = try channel.metadata, !metadata.isCleared { throw Self.taken(name) }
+  }
+
+  private static func taken(_ name: String) -> WormholeError {
+    WormholeError(
+      .conflict, "restore channel", name, because: "the channel has a value",
+      hint: "replace the values of such channels with --replace, or restore into another container")
+  }
+
+  private mutating func put(
+    _ name: String, _ value: PropertyListValue, _ until: Date?
+  ) throws {
+    if let until, until <= Date(sinceEpochNow: Clocks.sinceEpoch) { return }
+    let channel = container.channel(name, of: PropertyListValue.self)
+    if isReplacing {
+      try channel.put(value, until: until, durability: durability)
+    } else if let until {
+      let metadata = try channel.metadata
+      guard metadata?.isCleared != false else { throw Self.taken(name) }
+      try channel.put(
+        value, until: until, ifVersion: metadata?.version ?? 0, durability: durability)
+    } else {
+      _ = try channel.updateVersionIfNeeded(durability: durability) { present in
+        guard present == nil else { throw Self.taken(name) }
+        present = value
+        return .commit
+      }
+    }
+    counts.channels += 1
+  }
+
+  private mutating func put(suite name: String, _ values: [String: PropertyListValue]) throws {
+    try container.defaults(name).update { present in
+      if !self.isReplacing, let key = values.keys.sorted().first(where: { present[$0] != nil }) {
+        throw WormholeError(
+          .conflict, "restore suite", name, because: "the key '\(key)' has a value",
+          hint: "replace the values of such keys with --replace")
+      }
+      present.merge(values) { $1 }
+    }
+    counts.suites += 1
+  }
+
+  // MARK: Messages
+
+  private mutating func put(_ message: PortableMessage) throws {
+    if let expires = message.expires, expires <= Date(sinceEpochNow: Clocks.sinceEpoch) { return }
+    guard let file = message.file else {
+      try container.peer(message.to, from: message.from).restore(message, file: nil)
+      counts.messages += 1
+      return
+    }
+    path = try folder.makeFile(file.name)
+    pending = (message, file.size)
+    if file.size == 0 { try finishFile() }
+  }
+
+  private mutating func add(_ data: Data) throws {
+    guard let (message, missing) = pending else { throw DumpValue.Problem("a piece of no file") }
+    guard data.count <= missing else { throw DumpValue.Problem("the file has too many bytes") }
+    do throws(Errno) {
+      let file = try Descriptor.open(path: path, [.writeOnly, .append])
+      let bytes = Array(data)
+      if let failure = bytes.withUnsafeBytes({ bytes in
+        Errno.of { () throws(Errno) in try file.writeFully(bytes) }
+      }) {
+        throw failure
+      }
+    } catch {
+      throw WormholeError(error, "write", path)
+    }
+    pending = (message, missing - data.count)
+    if missing == data.count { try finishFile() }
+  }
+
+  private mutating func finishFile() throws {
+    guard let (message, _) = pending else { return }
+    pending = nil
+    try container.peer(message.to, from: message.from).restore(message, file: path)
+    counts.messages += 1
+  }
+}
+
+/// The temporary directory with the file of the message that is being restored.
+private final class RestoreFolder: Sendable {
+  private let path = Monitor<String?>(nil)
+
+  /// Makes an empty file with the name that the receiver gets; returns its path.
+  func makeFile(_ name: String) throws -> String {
+    let parent = Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+    do throws(Errno) {
+      let place = try path.withLock { path throws(Errno) in
+        if let path { return path }
+        let made = "\(parent)/wormhole-restore-\(Processes.current)-\(Clocks.sinceBoot)"
+        try Descriptor.makeDirectory(path: made, mode: 0o700)
+        path = made
+        return made
+      }
+      let folder = try Descriptor.open(path: place, [.readOnly, .directory])
+      _ = try folder.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
+      return "\(place)/\(name)"
+    } catch {
+      throw WormholeError(error, "make a file in", parent)
+    }
+  }
+
+  /// Removes the directory, with an incomplete file; a second call does nothing.
+  func remove() {
+    guard let place = path.withLock({ $0.take() }),
+      let folder = try? Descriptor.open(path: place, [.readOnly, .directory])
+    else { return }
+    for name in (try? folder.names()) ?? [] { try? folder.unlink(name) }
+    try? Descriptor.removeDirectory(path: place)
+  }
+}
