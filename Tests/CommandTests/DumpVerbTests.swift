@@ -179,7 +179,7 @@ import WormholeSyscalls
         + "dump \(end - middle), \(dumped.kibibytes) KiB")
   }
 
-  /// Values that JSON lacks, and those that look like them.
+  /// Values of types that JSON lacks come back, and dictionaries that look like such values.
   @Test func valuesComeBackAsTheyWere() throws {
     let values: [PropertyListValue] = [
       .data(Data([0, 255])), .date(Date(timeIntervalSince1970: 1.5)), .real(2), .real(.infinity),

@@ -108,7 +108,7 @@ extension EventFeed {
     }
   }
 
-  /// - Parameter names: the accesses whose files have moved; nil for all that are there.
+  /// - Parameter names: the accesses whose files have moved; nil for all present names.
   private func check(accesses names: Set<String>?) {
     guard let found = try? container.storage.accesses(names) else { return }
     for access in found {

@@ -6,8 +6,8 @@ internal import WormholeSyscalls
 /// the first notice for which no thread waits: repeated waits do not pay for a new watch each time.
 ///
 /// Each thread waits for the end of one access: the latest of its blockers, because the earlier
-/// ones usually end before. So the end of an access wakes the next waiter, and not all of them. A name
-/// that the kernel has reported as removed is never used again: no waiter looks for its file.
+/// ones usually end before. So the end of an access wakes the next waiter, and not all of them. A
+/// name that the kernel has reported as removed is never used again: no waiter looks for its file.
 final class AccessNotifier: Sendable {
   /// A waiting thread.
   private final class Waiter: Sendable {
