@@ -243,7 +243,12 @@ package final class Carrier: Sendable {
         return nil
       }
       // A sweeper has the lock for a moment only.
-      guard try opened.tryLock(.exclusive) else { throw .busy }
+      var attempts = 0
+      while try !opened.tryLock(.exclusive) {
+        guard attempts < 100 else { throw .busy }
+        attempts += 1
+        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+      }
       let attached = AttachedFile(opened)
       try attached.file.setMode(container.storage.options.sharing.fileMode)
       guard try home.link(file, of: directory, to: .files, as: name.fileName) else { return nil }
