@@ -346,7 +346,6 @@ import WormholeSyscalls
       #expect(throws: WormholeError.self) { try machines.receive(bundles) }
     }
     machines.kill()
-    #expect(try Self.files("there", machines).count == 1)
     try machines.there.join(as: "bob").leave()
     #expect(try Self.files("there", machines) == [])
     try machines.settle()

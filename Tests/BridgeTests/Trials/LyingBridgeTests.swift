@@ -75,12 +75,14 @@ private final class LyingRun {
       init(_ proxy: LyingProxy) { self.proxy = proxy }
     }
 
-    init(_ path: String, _ member: String, _ server: TestServer, _ seed: UInt64) throws {
+    init(
+      _ path: String, _ member: String, _ server: TestServer, group: String, _ seed: UInt64
+    ) throws {
       container = try SharedContainer(directory: path)
       self.member = try container.join(as: member)
       let lying = try LyingProxy(to: server.port, seed: seed)
       proxy = Monitor(SharedProxy(lying))
-      var settings = Bridge.Settings(group: "g\(seed)", address: try RelayAddress(lying.address))
+      var settings = Bridge.Settings(group: group, address: try RelayAddress(lying.address))
       settings.token = server.token
       news = try BridgeNews()
       let (container, news, end, proxy) = (self.container, self.news, self.end, self.proxy)
@@ -125,8 +127,8 @@ private final class LyingRun {
   /// Returns the lies that were told.
   func run() throws -> [String: Int] {
     let sides = [
-      try Side(folder.path + "/a", "al", server, seed),
-      try Side(folder.path + "/b", "bob", server, seed &+ 1 << 32),
+      try Side(folder.path + "/a", "al", server, group: "g\(seed)", seed),
+      try Side(folder.path + "/b", "bob", server, group: "g\(seed)", seed &+ 1 << 32),
     ]
     let heard = [Heard<String>(), Heard<String>()]
     var subscriptions: [Subscription] = []
