@@ -62,11 +62,16 @@ import WormholeSyscalls
     (.finding, "bridge doctor --nats nats://127.0.0.1:1 --json"),
     (.finding, "doctor --json"),
     (.status, "status --json"),
-    (.event, "events --kind channel --count 1 --json & sleep 1; wormhole put e 1; wait"),
+    (
+      .event,
+      "events --kind channel --count 1 --json >seen & until [ -s seen ]; do wormhole put e 1; "
+        + "sleep 0.1; done; cat seen"
+    ),
     (.lock, "lock l -- wormhole status --locks --json"),
     (
       .page,
-      "serve --json >page & until grep -q } page; do sleep 0.05; done; kill $!; cat page"
+      "serve --json >page & until grep -q } page; do sleep 0.05; done; "
+        + "kill $(cat /proc/$!/task/$!/children) $!; cat page"
     ),
     (.removed, "remove member gone --json"),
   ]
