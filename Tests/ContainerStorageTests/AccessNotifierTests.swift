@@ -59,7 +59,7 @@ import WormholeSyscalls
     let rings = bell.rings
     bell.hear([Self.name(0)])
     bell.wait(for: [Self.name(0)], since: rings, until: .distantFuture)
-    // Another blocker stands: the waiter waits for that one.
+    // A second access still blocks, so the call returns at its deadline.
     let begin = Instant.now
     bell.wait(
       for: [Self.name(0), Self.name(1)], since: rings, until: begin + .milliseconds(20))

@@ -21,7 +21,7 @@ struct BenchmarkCommandTests {
   }
 
   /// Processes and pauses: on their own, because they take seconds.
-  @Test(arguments: ["put-rare", "fan-out", "accesses-waiting"])
+  @Test(arguments: ["put-rare", "fan-out"])
   func smallWorkloadsOfSeveralProcessesRun(_ name: String) throws {
     let result = try run(["--small", "--json", name])
     #expect(result.status == 0)

@@ -9,7 +9,7 @@ import WormholeSyscalls
     PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
     DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
     QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
-    PutRarely.self, FanOut.self, AccessesWaiting.self,
+    PutRarely.self, FanOut.self,
   ]
 
   static let usage = """
