@@ -97,9 +97,11 @@ final class Board: Sendable {
     let lists: [String: PropertyListValue] = [
       "members": list(members()), "queues": list(queues()), "locks": list(locks()),
     ]
+    // A channel that is noted after the list of names began may be missing in the list.
+    let known = state.withLock { $0.channels }
     let names = Set((try? container.channels()) ?? [])
     let document: String? = state.withLock { state in
-      state.channels = state.channels.filter { names.contains($0.key) }
+      state.channels = state.channels.filter { names.contains($0.key) || known[$0.key] != $0.value }
       state.compare(lists)
       var document = lists
       document["channels"] = list(
