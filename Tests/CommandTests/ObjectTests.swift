@@ -64,13 +64,13 @@ import WormholeSyscalls
     (.status, "status --json"),
     (
       .event,
-      "events --kind channel --count 1 --json >seen & until [ -s seen ]; do wormhole put e 1; "
-        + "sleep 0.1; done; cat seen"
+      "events --kind channel --count 1 --json >seen & cd \"$STAGE\"; until [ -s seen ]; do "
+        + "wormhole put e 1; sleep 0.1; done; cat seen"
     ),
     (.lock, "lock l -- wormhole status --locks --json"),
     (
       .page,
-      "serve --json >page & until grep -q } page; do sleep 0.05; done; "
+      "serve --json >page & cd \"$STAGE\"; until grep -q } page; do sleep 0.05; done; "
         + "kill $(cat /proc/$!/task/$!/children) $!; cat page"
     ),
     (.removed, "remove member gone --json"),
