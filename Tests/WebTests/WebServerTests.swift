@@ -77,7 +77,8 @@ import WormholeSyscalls
   }
 
   /// A client that takes nothing gets what is newest once it reads, and holds up nobody meanwhile.
-  @Test func aStreamThatIsNotReadSkipsDocuments() throws {
+  @Test(.notSanitized("a stream that is not read for so long is closed"))
+  func aStreamThatIsNotReadSkipsDocuments() throws {
     let site = try Site()
     let slow = try site.stream()
     let other = try site.stream()
