@@ -236,7 +236,8 @@ struct PlayedSession {
   @Test(arguments: [
     ("'Authorization Violation'", RelayFailure.Kind.refused), ("'Stale Connection'", .closed),
     ("'User Authentication Expired'", .refused), ("'maximum connections exceeded'", .refused),
-    ("'Slow Consumer'", .closed), ("", .closed), ("'Maximum Payload Violation'", .closed),
+    ("'Authentication Timeout'", .closed), ("'Slow Consumer'", .closed), ("", .closed),
+    ("'Maximum Payload Violation'", .closed),
   ])
   func allOtherErrorsClose(_ text: String, _ kind: RelayFailure.Kind) {
     var played = PlayedSession.ready()

@@ -182,6 +182,8 @@ extension RelaySession {
     let isRefusal = ["authorization", "authentication", "maximum connections"].contains {
       lower.contains($0)
     }
+    // A server or a client that was slow may be in time when it connects again.
+    if lower.contains("timeout") { throw RelayFailure(.closed, "the server reports: \(text)") }
     throw RelayFailure(isRefusal ? .refused : .closed, "the server reports: \(text)")
   }
 
