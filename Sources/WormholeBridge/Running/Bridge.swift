@@ -116,6 +116,8 @@ package final class Bridge {
     let jetStream: JetStream
     var subjects: Subjects?
     var isAskingForDeployment = false
+    /// The number of requests for the deployment that got no reply.
+    var silences = 0
     var records: StreamReader?
     var flows: StreamReader?
     /// Whether the record has this bridge's generation.
