@@ -279,7 +279,7 @@ struct QueuedMessageReader {
     case .sound(let bytes, _):
       let limits = limits
       return try WormholeError.reading(operation, file) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+        try MessageFile.Header(bytes, BinaryDecoder(limits: limits))
       }
     }
   }
