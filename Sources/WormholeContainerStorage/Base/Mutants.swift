@@ -118,6 +118,10 @@ package enum Mutants: String, CaseIterable, Sendable {
   case confirmUnstored
   case dropRefused
   case trustSenders
+  case syncBeforeNotice
+  case saveUnsynced
+  case saveUnlooked
+  case neverSave
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {
