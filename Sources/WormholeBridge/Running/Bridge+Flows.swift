@@ -252,6 +252,7 @@ extension Bridge {
     }
     guard pair.out.confirmed > before else { return }
     pair.lastProgress = .now
+    pair.changed.formUnion(pair.out.takeFreed())
   }
 
   /// Looks whether a copy of this container has sent what another machine states.

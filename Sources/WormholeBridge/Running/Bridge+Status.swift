@@ -83,6 +83,7 @@ extension Bridge {
         "next": .integer(Int64(pair.out.next)), "published": .integer(Int64(pair.out.published)),
         "confirmed": .integer(Int64(pair.out.confirmed)),
         "received": .integer(Int64(pair.incoming.position?.number ?? 0)),
+        "contexts": .integer(Int64(pair.out.boundContexts.count)),
       ]
       if let beat = beats[machine] {
         list["interval"] = .real(beat.interval / .seconds(1))

@@ -116,6 +116,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case acceptKnown
   case ignoreChain
   case confirmUnstored
+  case anyContext
   case dropRefused
   case trustSenders
 
