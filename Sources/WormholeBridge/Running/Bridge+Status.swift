@@ -66,6 +66,9 @@ extension Bridge {
       "members": .dictionary(homes.compactMapValues { $0.machine.map { .string($0) } }),
       "conflicts": .dictionary(conflicts.mapValues { .string($0) }),
       "machines": .dictionary(machines),
+      "requests": [
+        "sent": .integer(Int64(traffic.sent)), "received": .integer(Int64(traffic.received)),
+      ],
     ]
     if let trouble { list["trouble"] = .string(trouble) }
     if let end { list["trouble"] = .string(end.description) }

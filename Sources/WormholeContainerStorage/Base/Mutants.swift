@@ -117,6 +117,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case ignoreChain
   case confirmUnstored
   case anyContext
+  case anyIncarnation
   case dropRefused
   case trustSenders
 
