@@ -116,6 +116,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case acceptKnown
   case ignoreChain
   case confirmUnstored
+  case anyContext
+  case anyIncarnation
   case dropRefused
   case trustSenders
   case syncBeforeNotice
