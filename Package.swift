@@ -228,7 +228,7 @@ let package = Package(
       "WormholeTestingTraits"),
     tests(
       "BridgeTests", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
-      "WormholeBridge", "TestPeer"),
+      "WormholeBridge", "WormholeRelay", "TestPeer"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

@@ -5,7 +5,7 @@ extension ObjectForm {
   static var all: [ObjectForm] {
     [
       .channel, .change, .setting, .received, .queued, .sent, .context, .answer, .member, .start,
-      .notice, .removed, .pairing, .bridge, .finding, .error,
+      .notice, .removed, .pairing, .bridge, .right, .finding, .status, .lock, .error,
     ]
   }
 
@@ -33,6 +33,13 @@ extension ObjectForm {
       ("members", "the machine of each member"), ("conflicts", "members that two machines have"),
       ("machines", "the flows to and from each machine"),
       ("trouble", "what holds up the bridge, or has ended it"),
+    ])
+
+  static let right = ObjectForm(
+    "right", "a right of a machine on the servers, from bridge rights",
+    [
+      ("action", "'publish' or 'subscribe'"), ("subject", "subjects of the right"),
+      ("purpose", "what the machine can do with the right"),
     ])
 
   static let change = ObjectForm(
@@ -133,6 +140,37 @@ extension ObjectForm {
       ("active", "the active watch"),
       ("phoneApp", "whether the phone's app is installed"),
       ("watches", "app, inRange and complication of each watch, true or false"),
+    ])
+
+  static let status = ObjectForm(
+    "status", "what is in a container, and who uses it, from status",
+    [
+      ("container", "path of the container"), ("at", "time of this statement"),
+      ("channels", "number of channels"),
+      (
+        "queues",
+        "the queues: queue, waiting, oldest (seconds), claimed, delayed, dead, workers, bytes"
+      ),
+      (
+        "members",
+        "the members: member, state, waiting, oldest, claimed, delayed, dead, bytes"
+      ),
+      ("locks", "the held locks, as from status --locks"),
+      ("accesses", "accesses to files: state, age, process, program, files"),
+      ("damaged", "number of damaged files set aside"),
+      ("used", "bytes of all values and messages"), ("free", "free bytes of the file system"),
+      ("problems", "subject and finding of each problem that doctor would report"),
+      ("notes", "number of other findings"),
+      ("unchecked", "number of values and messages that were not read"),
+    ])
+
+  static let lock = ObjectForm(
+    "lock", "a held lock, from status --locks",
+    [
+      ("lock", "its name"), ("age", "seconds since it was taken"),
+      ("process", "ID of its holder"), ("program", "name of the holder's program"),
+      ("stopped", "whether it is suspended, if visible"),
+      ("generation", "number of takeovers of the lock, plus one"),
     ])
 
   static let finding = ObjectForm(

@@ -28,7 +28,7 @@ extension Table {
       ("coordinate", { .coordinate }), ("post", { .post }), ("observe", { .observe }),
       ("defaults", { .defaults }),
       ("watchconnectivity", { .watchConnectivity }), ("bridge", { .bridge }),
-      ("doctor", { .doctor }),
+      ("status", { .status }), ("doctor", { .doctor }),
       ("new", { .new }), ("demo", { .demo }),
       ("completions", { .completions(of: "wormhole", completed) }),
       ("manual", { .manual(of: "wormhole") }),

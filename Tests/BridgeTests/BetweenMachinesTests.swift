@@ -15,7 +15,7 @@ import WormholeSyscalls
       article.marks == [
         "no mark", "try: token", "try.conf", "try: message", "certificate", "three: certificates",
         "server.conf", "users.conf", "leaf.conf", "machine: name", "operator: setup",
-        "machine: run", "wormhole-bridge.service", "rights",
+        "machine: run", "wormhole-bridge.service", "rights: command", "rights",
       ])
     let picture = try article.text("no mark")
     #expect(picture.contains("machine A") && !picture.contains("$ "), "the picture alone")
@@ -30,6 +30,14 @@ import WormholeSyscalls
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     #expect(outcome.output.contains("hello\n"))
     #expect(outcome.output.contains("of group 'trial'"))
+  }
+
+  /// The command and the article have the same list.
+  @Test func theCommandPrintsTheRightsOfTheArticle() throws {
+    guard let article = try PrintedArticle.open(for: "the article's rights") else { return }
+    let outcome = try article.run(article.commands("rights: command"))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(try outcome.output == article.text("rights"))
   }
 
   @Test func threeServersAndMachinesWithThePrintedRights() throws {

@@ -68,22 +68,27 @@ final class PrintedHub {
     }
     for machine in Self.machines {
       try article.folder.descriptor.makeDirectory(machine, mode: 0o700)
-      let name = try name(machine)
+      let (name, rights) = try name(machine)
       names[machine] = name
-      try article.write("rights", to: "\(machine).conf", [(Self.printedName, name)])
+      let outcome = try article.run([rights], root: machine)
+      let printed = try article.text("rights", [(Self.printedName, name)])
+      guard outcome.output == printed else {
+        throw PrintedArticle.Failed(description: "\(outcome) and not \(printed)")
+      }
+      try article.folder.write(outcome.output, to: "\(machine).conf")
     }
     try article.write("users.conf")
   }
 
-  /// The name of a machine, before there is any server.
-  private func name(_ machine: String) throws -> String {
+  /// The name of a machine, before there is any server, and the command that prints its rights.
+  private func name(_ machine: String) throws -> (String, String) {
     let commands = try article.commands("machine: name", port: port(of: machine))
     let first = try article.run([commands[0]], root: machine)
     let status = try article.run([commands[1]], root: machine)
-    guard commands.count == 2, first.status == .exited(69), status.status == .exited(0),
+    guard commands.count == 3, first.status == .exited(69), status.status == .exited(0),
       let name = try JSONPropertyList.decode(Array(status.output.utf8))["machine"]?.stringValue
     else { throw PrintedArticle.Failed(description: "\(first) \(status)") }
-    return name
+    return (name, commands[2])
   }
 
   // MARK: Processes

@@ -58,7 +58,11 @@ import WormholeSyscalls
       .bridge,
       "bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0; wormhole bridge status --json"
     ),
+    (.right, "bridge rights --machine 0123456789abcdef --shared-as g --json"),
+    (.finding, "bridge doctor --nats nats://127.0.0.1:1 --json"),
     (.finding, "doctor --json"),
+    (.status, "status --json"),
+    (.lock, "lock l -- wormhole status --locks --json"),
     (.removed, "remove member gone --json"),
   ]
 
@@ -121,7 +125,7 @@ import WormholeSyscalls
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
       "delivery", "headers", "status", "reason", "program", "member", "channel", "version", "name",
-      "machine", "process",
+      "machine", "process", "members", "generation",
     ]
     let several = meanings.filter { $0.value.count > 1 }.keys
     #expect(Set(several).subtracting(known).isEmpty, "\(several)")

@@ -9,6 +9,8 @@ final class Run {
   fileprivate struct Life {
     let child: Child
     let begun: Instant
+    /// The size of the worker's journal at the start of the process.
+    let journal: Int
     /// Whether a second program runs between this process and the worker.
     var isBehindAnother = false
     /// Whether a call of the process is to fail, which may end the process.
@@ -99,12 +101,20 @@ final class Run {
       mayFail = mayFail || rule.contains("fail=")
     }
     let arguments = Worker.arguments(plan, worker: worker, life: counts[worker])
+    let journal = journalSize(worker)
     let kind = worker % 2 == 1 ? plan.machine : nil
     let (program, words) =
       try kind?.apart(Processes.ownProgram(), arguments) ?? ("/proc/self/exe", arguments)
     let child = try Child.spawn(
       program, words, environment: Processes.environment(setting: settings))
-    return Life(child: child, begun: .now, isBehindAnother: kind == .pids, mayFail: mayFail)
+    return Life(
+      child: child, begun: .now, journal: journal, isBehindAnother: kind == .pids, mayFail: mayFail)
+  }
+
+  /// The size of a worker's journal.
+  private func journalSize(_ worker: Int) -> Int {
+    let journal = try? Descriptor.open(path: plan.journal(worker), [.path])
+    return (try? journal?.status().size) ?? 0
   }
 
   private func noteEnd(of worker: Int, _ status: ExitStatus) {
@@ -138,7 +148,10 @@ final class Run {
   private func harmSomebody() throws {
     let worker = dice.number(0..<plan.processes)
     guard let life = lives[worker], life.stoppedUntil == nil, life.worker != nil,
-      Instant.now - life.begun > .milliseconds(50)
+      Instant.now - life.begun > .milliseconds(50),
+      // Before its first entry, a suspended process would outlive this program: it has not asked
+      // the kernel to end it yet.
+      journalSize(worker) > life.journal
     else { return }
     switch dice.number(0..<10) {
     case ..<3:

@@ -26,6 +26,8 @@ package struct CarriedMessage: Sendable {
   /// Until when the message may be received, by the clock of the sender's machine.
   package var expires: Date? { header.expires }
   package var hasFile: Bool { header.file != nil }
+  /// What a carrier has written into a message that it has delivered here.
+  package var origin: PropertyListValue? { header.origin }
 
   /// Returns the file for the receiver's inbox.
   ///

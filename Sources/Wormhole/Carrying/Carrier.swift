@@ -133,20 +133,31 @@ package final class Carrier: Sendable {
   }
 
   /// All proxies of the container, of members and of guests, whichever process has made them.
+  ///
+  /// A directory that its owner has closed to this user is none, since a carrier has made it.
   package func proxies() throws(WormholeError) -> [Proxy] {
     var found: [Proxy] = []
     for resident in try residents() {
-      let home = try container.storage.existingMember(resident.name, in: resident.folder)
-      guard let home else { continue }
-      do throws(Errno) {
-        if let elsewhere = try home.elsewhere {
-          found.append(Proxy(self, home, resident, elsewhere.machine))
-        }
+      do throws(WormholeError) {
+        if let proxy = try existingProxy(of: resident) { found.append(proxy) }
       } catch {
-        throw WormholeError(error, "find members of other machines in", home.path, at: home)
+        guard error.code == .permissionDenied || error.code == .refused else { throw error }
+        container.log(
+          .warning, "cannot carry for '\(resident.name)': \(error)",
+          about: LogSubject(member: resident.name), because: error)
       }
     }
     return found
+  }
+
+  private func existingProxy(of resident: Resident) throws(WormholeError) -> Proxy? {
+    let home = try container.storage.existingMember(resident.name, in: resident.folder)
+    guard let home else { return nil }
+    do throws(Errno) {
+      return try home.elsewhere.map { Proxy(self, home, resident, $0.machine) }
+    } catch {
+      throw WormholeError(error, "find members of other machines in", home.path, at: home)
+    }
   }
 
   private func residents() throws(WormholeError) -> [Resident] {

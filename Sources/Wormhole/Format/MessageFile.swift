@@ -86,26 +86,6 @@ enum MessageFile {
     }
   }
 
-  /// A message with a file, in the form to be written.
-  struct WithFile<Value: Encodable>: Encodable {
-    let header: Header
-    let file: Attached
-    /// The value sent with the file; nil for a file without a value.
-    let value: Value?
-
-    func encode(to encoder: any Encoder) throws {
-      var storage = encoder.container(keyedBy: Key.self)
-      try storage.encode(header.kind, forKey: .kind)
-      try storage.encode(header.sent, forKey: .sent)
-      try storage.encode(header.to, forKey: .to)
-      try storage.encodeIfPresent(header.expires, forKey: .expires)
-      try storage.encodeIfPresent(header.orderingKey, forKey: .orderingKey)
-      try storage.encodeIfPresent(header.headers, forKey: .headers)
-      try storage.encode(file, forKey: .file)
-      try storage.encodeIfPresent(value, forKey: .value)
-    }
-  }
-
   /// The value of a single message.
   struct Opened<Value: Decodable>: Decodable {
     let value: Value
@@ -197,13 +177,14 @@ extension MessageFile.Header {
   }
 
   /// Writes the header beside the values.
-  fileprivate func add(to leaves: BinaryLeaves) throws(PropertyListError) {
+  fileprivate func add(to leaves: BinaryLeaves) throws {
     leaves.add("kind", kind)
     leaves.add("sent", sent)
     leaves.add("to", to)
     if let expires { leaves.add("expires", expires) }
     if let orderingKey { leaves.add("orderingKey", orderingKey) }
     if let headers { leaves.add("headers", headers.fields) }
+    if let file { try leaves.add("file", file) }
     if let origin { try leaves.add("origin", origin) }
     if isRedelivered { leaves.add("redelivered", true) }
   }
@@ -213,6 +194,14 @@ extension BinaryEncoder {
   /// Encodes a file with one message.
   func seal<Value: Encodable>(_ header: MessageFile.Header, _ value: Value) throws -> [UInt8] {
     try encode(value, forKey: "value", header.add(to:))
+  }
+
+  /// Encodes a file with one message that may have an attached file and no value.
+  func seal<Value: Encodable>(
+    _ header: MessageFile.Header, optional value: Value?
+  ) throws -> [UInt8] {
+    guard let value else { return try encode(header.add(to:)) }
+    return try seal(header, value)
   }
 
   /// Encodes a file with several messages.

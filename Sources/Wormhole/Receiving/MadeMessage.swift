@@ -211,9 +211,7 @@ package struct MadeContent: Sendable {
       header.file = MessageFile.Attached(name: file.name, size: file.size, checksum: 0)
     }
     let bytes = try WormholeError.writing("make message", header.kind) {
-      guard let file = header.file else { return try BinaryEncoder().seal(header, value) }
-      return try BinaryEncoder().encode(
-        MessageFile.WithFile(header: header, file: file, value: value))
+      try BinaryEncoder().seal(header, value)
     }
     content = try SentContent(bytes, PropertyListLimits())
   }

@@ -79,10 +79,9 @@ extension Sending {
       sent = try send(file: file) { (message, home) throws(Errno) in
         try attachment.place(as: message.fileName, in: home)
       } _: { (header) throws(WormholeError) in
-        try encode { encoder in
-          try encoder.encode(
-            MessageFile.WithFile(header: header, file: attached, value: metadata))
-        }
+        var header = header
+        header.file = attached
+        return try encode { [header] in try $0.seal(header, optional: metadata) }
       }
     } catch {
       guard error.code == .notDurable else { throw error }

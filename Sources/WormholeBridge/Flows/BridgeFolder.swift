@@ -38,6 +38,16 @@ package struct BridgeFolder: Sendable {
     return list
   }
 
+  /// Reads a file of any content; nil if there is none.
+  func bytes(of name: String) throws(WormholeError) -> [UInt8]? {
+    do throws(Errno) {
+      return try container.read(name, in: directory)
+    } catch {
+      if error == .noSuchFile { return nil }
+      throw WormholeError(error, "read", "\(path)/\(name)")
+    }
+  }
+
   func damaged(_ name: String) -> WormholeError {
     WormholeError(
       .damaged, "read", "\(path)/\(name)", because: "the file of the bridge is damaged",

@@ -22,7 +22,7 @@ package final class InFlow {
   private let refusals: Refusals
   private var cursor: FlowCursor?
 
-  private static let cursorName = "cursor.plist"
+  static let cursorName = "cursor.plist"
 
   /// Opens what was received until now; repeats what a killed process may have left undone.
   package init(
@@ -37,6 +37,7 @@ package final class InFlow {
     }
     // Whatever else is staged is sent again.
     for file in try folder.names() where Int(fileName: file) != nil { try folder.remove(file) }
+    try buryKept()
   }
 
   /// The position; nil if nothing was ever received.
@@ -101,7 +102,7 @@ package final class InFlow {
     }
     if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return findings }
     if Mutants.has(.confirmUnstored) { cursor = next }
-    if !staging.steps.isEmpty { try folder.makeDurable() }
+    if !staging.steps.isEmpty || staging.hasKept { try folder.makeDurable() }
     if staging.hasRefusals { try refusals.makeDurable() }
     for proxy in staging.settled.values { try proxy.makeDurable() }
     next.steps = staging.steps
@@ -118,6 +119,7 @@ package final class InFlow {
     var steps: [FlowCursor.Step] = []
     var settled: [Carrier.Resident: Proxy] = [:]
     var hasRefusals = false
+    var hasKept = false
   }
 
   private func judge(_ bundle: FlowBundle, _ cursor: FlowCursor) -> Finding {
@@ -141,16 +143,17 @@ package final class InFlow {
     case .message:
       // The message was cancelled before it was published.
       guard let body else { return }
+      let bytes: [UInt8]
       do throws(WormholeError) {
-        try stage(entry, number, body, until: expiry, &staging)
+        bytes = try prepared(entry, body, until: expiry)
       } catch {
-        guard Self.isForEver(error) else { throw error }
-        if entry.name.wantsReceipt {
-          try refusals.add(number, entry, error.reason)
-          staging.hasRefusals = true
-        }
-        residents.container.note(refused: entry, from: machine, error)
+        guard error.isRefusal else { throw error }
+        try refuse(entry, number, body, error, &staging)
+        return
       }
+      let name = try residents.carrier.arrivalName(of: entry.name)
+      try folder.write(number.fileName, bytes)
+      staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
       guard let proxy = residents[.member(entry.receiver)], proxy.machine == machine else { return }
@@ -161,51 +164,155 @@ package final class InFlow {
     }
   }
 
-  private func stage(
-    _ entry: FlowEntry, _ number: Int, _ body: [UInt8], until expiry: (Date?) -> Date?,
-    _ staging: inout Staging
-  ) throws(WormholeError) {
+  /// Returns the file for the receiver's inbox; throws if the message cannot be delivered.
+  ///
+  /// What is checked here alone may refuse a message: an error of the bridge's own files passes.
+  private func prepared(
+    _ entry: FlowEntry, _ body: [UInt8], until expiry: (Date?) -> Date?
+  ) throws(WormholeError) -> [UInt8] {
     let message = try residents.carrier.message(entry.name, body)
     guard message.receiver == entry.receiver else {
       throw WormholeError(
         .damaged, "deliver message", entry.name.id,
         because: "it names another receiver than its envelope")
     }
-    if entry.name.wantsReceipt, let sender = entry.name.sender {
-      _ = try residents.proxy(of: Carrier.Resident(sender), on: machine)
+    if let sender = entry.name.sender {
+      let sender = try Carrier.Resident(sender)
+      try residents.check(sender, isOf: machine)
+      // Nobody asks for the proxy of a sender that wants no outcome.
+      if entry.name.wantsReceipt { _ = try residents.proxy(of: sender, on: machine) }
     }
+    try residents.carrier.checkInbox(of: entry.receiver)
     let origin = MessageOrigin(machine: machine, receiver: entry.receiver, name: entry.name)
-    let bytes = try message.delivered(
-      from: origin.propertyList, expires: expiry(message.expires))
-    let name = try residents.carrier.arrivalName(of: entry.name)
-    try folder.write(number.fileName, bytes)
-    staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+    return try message.delivered(from: origin.propertyList, expires: expiry(message.expires))
   }
 
-  /// Whether the message can never be delivered; every other error may pass.
-  private static func isForEver(_ error: WormholeError) -> Bool {
-    [.damaged, .tooLarge, .nameTaken, .conflict, .invalidName, .invalidValue, .typeMismatch]
-      .contains(error.code)
+  /// Stores a message that cannot be delivered, for its sender or for its receiver.
+  private func refuse(
+    _ entry: FlowEntry, _ number: Int, _ body: [UInt8], _ error: WormholeError,
+    _ staging: inout Staging
+  ) throws(WormholeError) {
+    if entry.name.wantsReceipt {
+      try refusals.add(number, entry, error.reason)
+      staging.hasRefusals = true
+    } else if !Mutants.has(.dropRefused) {
+      // The sender removes its file as soon as the message is confirmed.
+      let kept = KeptMessages.Message(entry, body, error.reason)
+      if try !bury(kept) {
+        try KeptMessages.add(kept, number, folder)
+        staging.hasKept = true
+      }
+    }
+    residents.container.note(refused: entry, from: machine, error)
   }
+
+  /// Makes a message a dead letter of its receiver; false if the receiver can have none.
+  private func bury(_ kept: KeptMessages.Message) throws(WormholeError) -> Bool {
+    do throws(WormholeError) {
+      try residents.carrier.bury(kept.body, as: kept.name, to: kept.receiver, kept.reason)
+      return true
+    } catch {
+      let hasManyLetters = error.code == .full && error.errno == nil
+      guard error.isRefusal || hasManyLetters else { throw error }
+      return false
+    }
+  }
+
+  // MARK: Delivery
 
   /// Delivers what is staged.
   ///
-  /// Each step may have been done before.
+  /// Each step may have been done before. A member whose directory was closed since the message was
+  /// staged holds up no other.
   private func run(_ steps: [FlowCursor.Step]) throws(WormholeError) {
     var receivers: Set<String> = []
     for step in steps {
       switch step {
       case .deliver(let number, let receiver, let name):
-        _ = try residents.carrier.deliver(
-          number.fileName, in: folder.directory, as: name, to: receiver)
-        receivers.insert(receiver)
+        if try deliver(number, name, to: receiver) { receivers.insert(receiver) }
       case .cancel(let receiver, let name):
-        _ = try residents.carrier.cancel(name, to: receiver)
+        do throws(WormholeError) {
+          _ = try residents.carrier.cancel(name, to: receiver)
+        } catch {
+          guard error.isClosed else { throw error }
+          residents.container.storage.log(
+            .warning, "message '\(name.id)' of machine \(machine) is not cancelled: \(error)")
+        }
       }
     }
     // The next cursor does not name these messages any more.
-    for receiver in receivers { try residents.carrier.makeDurable(receiver) }
+    for receiver in receivers {
+      do throws(WormholeError) {
+        try residents.carrier.makeDurable(receiver)
+      } catch {
+        // The messages are delivered; only a power cut could undo that.
+        guard error.isClosed else { throw error }
+        residents.container.storage.log(.warning, "\(error)")
+      }
+    }
   }
+
+  /// Delivers a message, or refuses it; false for a refused one.
+  private func deliver(
+    _ number: Int, _ name: MessageName, to receiver: String
+  ) throws(WormholeError) -> Bool {
+    // A bridge that was killed may have refused the message before it removed the file.
+    let isRefused = try refusals.contains(number)
+    let isKept = try KeptMessages.contains(number, folder)
+    if isRefused || isKept {
+      try forget(number)
+      return false
+    }
+    do throws(WormholeError) {
+      _ = try residents.carrier.deliver(
+        number.fileName, in: folder.directory, as: name, to: receiver)
+      return true
+    } catch {
+      guard error.isClosed else { throw error }
+      try refuseStaged(number, receiver, error)
+      return false
+    }
+  }
+
+  private func refuseStaged(
+    _ number: Int, _ receiver: String, _ error: WormholeError
+  ) throws(WormholeError) {
+    // Without the file the message was delivered, or refused before.
+    guard let bytes = try folder.bytes(of: number.fileName),
+      let list = try? BinaryPropertyList.decode(bytes),
+      let origin = MessageOrigin(list[MessageOrigin.key])
+    else { return }
+    var staging = Staging()
+    let entry = FlowEntry(.message, to: receiver, origin.name)
+    try refuse(entry, number, bytes, error, &staging)
+    if staging.hasRefusals { try refusals.makeDurable() }
+    if staging.hasKept { try folder.makeDurable() }
+    try forget(number)
+  }
+
+  /// Removes a refused message durably: if it appeared again, it might be delivered all the same.
+  private func forget(_ number: Int) throws(WormholeError) {
+    try folder.remove(number.fileName)
+    try folder.makeDurable()
+  }
+
+  /// Makes dead letters of the kept messages whose receivers can have them now.
+  private func buryKept() throws(WormholeError) {
+    for (file, kept) in try KeptMessages.all(in: folder) where try bury(kept) {
+      try folder.remove(file)
+    }
+  }
+}
+
+extension WormholeError {
+  /// Whether the message can never be delivered; every other error may pass.
+  fileprivate var isRefusal: Bool {
+    isClosed
+      || [.damaged, .tooLarge, .nameTaken, .conflict, .invalidValue, .typeMismatch].contains(code)
+  }
+
+  /// Whether the directory of a member cannot be used, though all others can.
+  fileprivate var isClosed: Bool { [.permissionDenied, .refused, .invalidName].contains(code) }
 }
 
 extension FlowBundle {

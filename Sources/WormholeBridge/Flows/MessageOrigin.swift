@@ -8,6 +8,9 @@ package struct MessageOrigin: Hashable, Sendable {
   /// The name at the sender.
   package let name: MessageName
 
+  /// The key of delivered messages.
+  static let key = "origin"
+
   private enum Key { static let (machine, receiver, name) = ("machine", "to", "name") }
 
   package init(machine: String, receiver: String, name: MessageName) {

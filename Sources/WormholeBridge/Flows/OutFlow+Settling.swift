@@ -2,8 +2,9 @@ internal import Wormhole
 package import WormholeContainerStorage
 
 /// Why a bridge may not continue with this container.
-package struct FlowConflict: Error, Equatable {
+package struct FlowConflict: Error, Equatable, CustomStringConvertible {
   package let reason: String
+  package var description: String { reason }
 }
 
 extension OutFlow {
@@ -32,6 +33,19 @@ extension OutFlow {
       }
     }
     note(confirmed: position.number)
+  }
+
+  /// Whether the servers have a bundle of this flow that this container has never sent.
+  ///
+  /// Only a copy of this container, or this container before it was restored from a backup, can
+  /// have sent it. What another machine states is no proof: a confused one may state anything.
+  package func isForeign(_ bundle: FlowBundle) -> Bool {
+    guard bundle.flow == flow else { return false }
+    guard bundle.last < next else { return true }
+    // What is settled can no longer be compared.
+    guard bundle.last >= settled.next - 1 else { return false }
+    let last = bundle.entries.reduce(bundle.before) { $0.followed(by: $1) }
+    return last != chain(upTo: bundle.last)
   }
 
   private func settle(_ entry: FlowEntry) throws(WormholeError) {

@@ -46,7 +46,7 @@ package final class OutFlow {
   /// How many entries may be unconfirmed.
   package static let mostEntries = 2048
 
-  private static let stateName = "flow.plist"
+  static let stateName = "flow.plist"
 
   /// Opens the flow, or begins a new one; repeats what a killed process may have left undone.
   package init(to machine: String, _ residents: Residents) throws(WormholeError) {

@@ -6,7 +6,8 @@ internal import WormholeSyscalls
 /// Messages of another machine that cannot be delivered here, until their outcome is on its way.
 ///
 /// A refusal is a file beside the records of the flow to that machine, named after the number that
-/// the message has in the other direction. It is durable before the cursor passes the message.
+/// the message has in the other direction. It is durable before the cursor passes the message. A
+/// message without a wanted outcome has no refusal: see ``KeptMessages``.
 package final class Refusals {
   static let mark = ".refused"
   private let folder: BridgeFolder
@@ -25,6 +26,9 @@ package final class Refusals {
     }
   }
 
+  /// Adds a refusal, or the same one again.
+  ///
+  /// A call of ``makeDurable()`` has to follow.
   func add(_ number: Int, _ message: FlowEntry, _ reason: String) throws(WormholeError) {
     let file = number.fileName + Self.mark
     try folder.write(
@@ -33,7 +37,13 @@ package final class Refusals {
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(reason),
       ])
+    waiting.removeAll { $0.source == .refusal(file) }
     waiting.append(entry(file, message.receiver, message.name, reason))
+  }
+
+  /// Whether the message with the number is refused, and its outcome not confirmed.
+  func contains(_ number: Int) throws(WormholeError) -> Bool {
+    try folder.read(number.fileName + Self.mark) != nil
   }
 
   private func entry(

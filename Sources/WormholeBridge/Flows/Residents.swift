@@ -7,6 +7,8 @@ package final class Residents {
   package let container: SharedContainer
   private let watch: CarrierWatch?
   private var proxies: [Carrier.Resident: Proxy] = [:]
+  /// The machine that is the home of a member, as the servers have it.
+  package var home: (String) -> String? = { _ in nil }
 
   /// - Parameter watch: watches each proxy, too.
   package init(
@@ -37,6 +39,17 @@ package final class Residents {
     let proxy = try carrier.proxy(of: resident, on: machine)
     try keep(proxy)
     return proxy
+  }
+
+  /// Refuses a sender that is not one of the machine; makes no proxy.
+  package func check(_ sender: Carrier.Resident, isOf machine: String) throws(WormholeError) {
+    guard !Mutants.has(.trustSenders) else { return }
+    if case .member(let name) = sender, let home = home(name), home != machine {
+      throw WormholeError(
+        .conflict, "receive messages of", name, because: "its home is machine \(home)")
+    }
+    if let known = proxies[sender], known.machine == machine { return }
+    try carrier.check(sender, isOf: machine)
   }
 
   package subscript(resident: Carrier.Resident) -> Proxy? { proxies[resident] }

@@ -109,7 +109,20 @@ struct MachineRecord: Equatable {
     self.init(generation: generation, nonce: nonce)
   }
 
-  var json: PropertyListValue {
-    [Key.generation: .integer(Int64(generation)), Key.nonce: .string(nonce)]
+  /// Nil for bytes in another form.
+  init?(_ bytes: [UInt8]) {
+    guard let json = try? JSONPropertyList.decode(bytes) else { return nil }
+    self.init(json)
+  }
+
+  var bytes: [UInt8] {
+    RecordJSON.bytes([Key.generation: .integer(Int64(generation)), Key.nonce: .string(nonce)])
+  }
+}
+
+/// The form of records on the servers.
+enum RecordJSON {
+  static func bytes(_ value: PropertyListValue) -> [UInt8] {
+    Array(((try? JSONPropertyList.encode(value)) ?? "").utf8)
   }
 }

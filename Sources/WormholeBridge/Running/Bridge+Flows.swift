@@ -11,13 +11,13 @@ extension Bridge {
   /// How long the removal of records may wait for more of them.
   private static let finishTime = Duration.milliseconds(500)
   private static let mostUnfinished = 16
-  private static let longestPause = Duration.seconds(30)
+  static let longestPause = Duration.seconds(30)
   private static let mostHeld = 64
   /// The least `max_payload` of servers, with which a bundle of the usual size passes.
-  private static let leastPayload = 512 << 10
+  static let leastPayload = 512 << 10
 
   private enum Key {
-    static let (flow, behind, own) = ("flow", "behind", "own")
+    static let (flow, behind, own, generation) = ("flow", "behind", "own", "generation")
     static let (flowHeader, lastHeader) = ("Wh-Flow", "Wh-Last")
   }
 
@@ -46,12 +46,17 @@ extension Bridge {
     let pause = min((failed[machine]?.pause ?? .milliseconds(500)) * 2, Self.longestPause)
     failed[machine] = (.now + pause, pause, "\(error)")
     log(.warning, "cannot carry to and from machine \(machine): \(error)")
-    if let conflict = error as? FlowConflict {
-      end = BridgeEnd(
-        .refused, conflict.reason,
-        hint: "use the copy that has sent it, or make this container a new machine with 'wormhole "
-          + "bridge rejoin'")
-    }
+  }
+
+  /// Ends the bridge if another copy of this container has sent a bundle.
+  private func compare(_ message: StoredMessage, _ out: OutFlow) {
+    guard let bundle = FlowBundle(message.payload), out.isForeign(bundle) else { return }
+    end = BridgeEnd(
+      .refused,
+      "the servers have number \(bundle.last) of this container's flow to machine "
+        + "\(out.machine), and this container has not sent the number",
+      hint: "use the copy that has sent it, or make this container a new machine with 'wormhole "
+        + "bridge rejoin'")
   }
 
   /// Reads each failed flow again at its time.
@@ -115,6 +120,7 @@ extension Bridge {
       guard let self, let pair, self.pairs[machine] === pair else { return }
       pair.isPublishing = false
       guard let message = try? result.get() else { return }
+      self.compare(message, pair.out)
       func header(_ name: String) -> String? { message.headers.first { $0.name == name }?.value }
       guard header(Key.flowHeader) == pair.out.flow,
         let last = header(Key.lastHeader).flatMap({ Int($0) })
@@ -237,10 +243,26 @@ extension Bridge {
     do {
       try pair.out.confirm(position)
     } catch {
-      return fail(machine, error)
+      fail(machine, error)
+      if error is FlowConflict { findForeign(machine, pair.out) }
+      return
     }
     guard pair.out.confirmed > before else { return }
     pair.lastProgress = .now
+  }
+
+  /// Looks whether a copy of this container has sent what another machine states.
+  ///
+  /// Otherwise one machine that states a number could end the bridges of all others. Its own flow
+  /// alone stands still, and is tried again.
+  private func findForeign(_ machine: String, _ out: OutFlow) {
+    guard let link, let subjects = link.subjects else { return }
+    link.jetStream.lastMessage(
+      of: subjects.flow(from: place.machine, to: machine), in: subjects.flowStream(to: machine)
+    ) { [weak self] result in
+      guard let self, let message = try? result.get() else { return }
+      self.compare(message, out)
+    }
   }
 
   // MARK: Receiving
@@ -279,6 +301,10 @@ extension Bridge {
         for entry in bundle.entries where entry.kind == .message {
           delivered.insert(entry.receiver)
         }
+      }
+      // A quiet machine says at once that an inbox is full.
+      if let link, !delivered.isEmpty {
+        link.nextBeat = min(link.nextBeat, .now + Heartbeat.interval)
       }
     } catch {
       // Nothing was confirmed: the machine sends it again.
@@ -333,10 +359,15 @@ extension Bridge {
   private func take(word message: RelayMessage) {
     // A server publishes on behalf of every reader: such a message comes from no bridge.
     guard message.reply?.begins(with: "$JS.") != true,
-      let (word, machine) = Subjects.word(message.subject), let pair = pairs[machine],
-      let list = try? BinaryPropertyList.decode(message.payload)
+      let (word, machine) = Subjects.word(message.subject)
+    else { return }
+    if word == .here {
+      return answer(message, [Key.generation: .integer(Int64(place.generation))])
+    }
+    guard let pair = pairs[machine], let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
     switch word {
+    case .here: break
     case .confirm:
       if let position = FlowPosition(list) { confirm(machine, pair, position) }
     case .ask:

@@ -16,6 +16,11 @@ extension Bridge {
     link?.nextBeat = now
   }
 
+  /// Looks again at the members that could not be looked at.
+  func lookAgain(_ now: Instant) {
+    for (name, failure) in unseen where failure.until <= now { look(at: name) }
+  }
+
   private func look(at name: String) {
     do throws(WormholeError) {
       let profile = try container.peer(name).profile
@@ -23,20 +28,23 @@ extension Bridge {
       locals[name] = profile.flatMap {
         $0.machine == nil && $0.reachability != .neverJoined ? $0 : nil
       }
+      if unseen.removeValue(forKey: name) != nil { link?.nextBeat = .longAgo }
       if conflicts[name] != nil { settleHome(of: name) }
     } catch {
-      log(.warning, "\(error)")
+      // No notice follows when the error has passed.
+      let pause = min((unseen[name]?.pause ?? .milliseconds(100)) * 2, Self.longestPause)
+      if unseen[name] == nil { log(.warning, "\(error)") }
+      unseen[name] = (.now + pause, pause)
     }
   }
 
   /// Tells the other machines which members run here, and shows which of theirs do.
   func beat(_ link: Link, _ now: Instant) {
-    for (machine, beat) in beats where now - beat.arrived > Heartbeat.longestSilence {
+    for (machine, beat) in beats where now - beat.arrived > beat.longestSilence {
       beats[machine] = nil
       show(machine)
     }
     guard link.nextBeat <= now, let subjects = link.subjects else { return }
-    link.nextBeat = now + Heartbeat.interval
     for member in conflicts.keys { settleHome(of: member) }
     countMessages()
     // A message of a flow that has failed may be received and not yet delivered.
@@ -44,8 +52,14 @@ extension Bridge {
       nextSweep = now + .seconds(60)
       sweepGuests()
     }
-    let own = locals.values.filter { homes[$0.name]?.machine == place.machine }
-    guard let bytes = Heartbeat.bytes(generation: place.generation, own, full: full) else { return }
+    let own = locals.values.filter { $0.isRunning && homes[$0.name]?.machine == place.machine }
+    // A machine without members that run has nothing that others could miss.
+    let isQuiet = own.isEmpty && full.isEmpty && conflicts.isEmpty
+    let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
+    link.nextBeat = now + interval
+    let bytes = Heartbeat.bytes(
+      generation: place.generation, own, full: full, interval: interval)
+    guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
     } catch {
@@ -60,7 +74,9 @@ extension Bridge {
       let beat = Heartbeat(message.payload, now)
     else { return }
     if let known = beats[machine], known.generation > beat.generation { return }
-    let (isNew, full) = (beats[machine] == nil, beats[machine]?.full)
+    // A bridge that has started again has read everything again.
+    let isNew = beats[machine]?.generation != beat.generation
+    let full = beats[machine]?.full
     beats[machine] = beat
     if beat.full != full { pairs[machine]?.isDirty = true }
     // What was published while the machine was away has not been confirmed.

@@ -5,34 +5,11 @@ internal import WormholePropertyLists
 internal import WormholeRelay
 internal import WormholeSyscalls
 
-/// The machine that a member's name belongs to, as the servers have it.
-struct Home: Equatable {
-  let machine: String
-  let sequence: UInt64
-
-  private enum Key { static let machine = "machine" }
-
-  init?(_ message: StreamMessage) {
-    guard let json = try? JSONPropertyList.decode(message.payload),
-      let machine = json[Key.machine]?.stringValue, Incarnation(rawValue: machine) != nil
-    else { return nil }
-    (self.machine, sequence) = (machine, message.sequence)
-  }
-
-  static func bytes(_ machine: String) -> [UInt8] {
-    Bridge.json([Key.machine: .string(machine)])
-  }
-}
-
 /// The records of the group: the starts of machines, and the homes of members.
 ///
 /// One consumer reads the last record of each subject and all changes. So a record costs the
 /// servers one message and each machine one consumer, and no machine asks for what has not changed.
 extension Bridge {
-  static func json(_ value: PropertyListValue) -> [UInt8] {
-    Array(((try? JSONPropertyList.encode(value)) ?? "").utf8)
-  }
-
   func askForDeployment(_ link: Link, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
     (link.isAskingForDeployment, link.retry) = (true, nil)
@@ -109,9 +86,7 @@ extension Bridge {
   private func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
     case .machine(let machine):
-      guard machine == place.machine, let json = try? JSONPropertyList.decode(message.payload),
-        let record = MachineRecord(json)
-      else { return }
+      guard machine == place.machine, let record = MachineRecord(message.payload) else { return }
       recorded = (record, message.sequence)
       // After a reconnect the same record is read again, long after it was stored.
       guard record.nonce == nonce, clockRecord != message.sequence else { return }
@@ -162,7 +137,7 @@ extension Bridge {
     let record = MachineRecord(generation: place.generation, nonce: nonce)
     link.jetStream.publish(
       subjects.machineRecord(place.machine), id: nil, expectedLast: recorded?.sequence ?? 0,
-      Self.json(record.json), within: .seconds(10)
+      record.bytes, within: .seconds(10)
     ) { [weak self, weak link] result in
       link?.isClaiming = false
       // The reader shows what is recorded now, whoever has written it.

@@ -22,17 +22,44 @@ extension Bridge {
     return (stream, sequence)
   }
 
+  /// How old the status becomes while nothing changes, so that its age shows a live bridge.
+  package static let statusInterval = Duration.seconds(10)
+
+  /// Writes the position in the stream of flows, if it has changed.
   func writePosition() {
-    guard let position, let sequence = Int64(exactly: position.sequence) else { return }
-    try? folder.write(
-      Self.positionName,
-      [Key.stream: .string(position.stream), Key.sequence: .integer(sequence)], sync: false)
+    guard let position, let sequence = Int64(exactly: position.sequence),
+      writtenPosition?.stream != position.stream || writtenPosition?.sequence != position.sequence
+    else { return }
+    do throws(WormholeError) {
+      try folder.write(
+        Self.positionName,
+        [Key.stream: .string(position.stream), Key.sequence: .integer(sequence)], sync: false)
+      writtenPosition = position
+    } catch {
+      // It is written again in a second; without it, known bundles arrive again.
+    }
   }
 
+  /// Writes the status, if it has changed or has become old.
   func writeStatus(isOver: Bool = false) {
+    let list = status(isOver: isOver)
+    if !isOver { writePosition() }
+    let now = Instant.now
+    if let written, written.status == list, now - written.at < Self.statusInterval { return }
+    var dated = list
+    dated["at"] = .date(Date())
+    do throws(WormholeError) {
+      try folder.write(Self.statusName, .dictionary(dated), sync: false)
+      written = (list, now)
+    } catch {
+      // It is written again in a second, and nobody decides by it.
+    }
+  }
+
+  private func status(isOver: Bool) -> [String: PropertyListValue] {
     var list: [String: PropertyListValue] = [
       "machine": .string(place.machine), "group": .string(place.group),
-      "generation": .integer(Int64(place.generation)), "since": .date(began), "at": .date(Date()),
+      "generation": .integer(Int64(place.generation)), "since": .date(began),
       "process": .integer(Int64(Processes.current)),
       "state": .string(isOver ? "over" : link?.isServing == true ? "serving" : "connecting"),
       "servers": .string("\(settings.address)"),
@@ -46,8 +73,7 @@ extension Bridge {
     if let version = link?.connection.server.version {
       list["version"] = .string(version.description)
     }
-    try? folder.write(Self.statusName, .dictionary(list), sync: false)
-    if !isOver { writePosition() }
+    return list
   }
 
   private var machines: [String: PropertyListValue] {
@@ -59,7 +85,8 @@ extension Bridge {
         "received": .integer(Int64(pair.incoming.position?.number ?? 0)),
       ]
       if let beat = beats[machine] {
-        list["beat"] = .real((Instant.now - beat.arrived) / .seconds(1))
+        list["interval"] = .real(beat.interval / .seconds(1))
+        list["running"] = .integer(Int64(beat.running.count))
       }
       machines[machine] = .dictionary(list)
     }

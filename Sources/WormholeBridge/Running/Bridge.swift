@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 package import Wormhole
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 package import WormholeRelay
 internal import WormholeSyscalls
 
@@ -77,6 +78,8 @@ package final class Bridge {
   /// The position in the stream of flows, and the stream.
   var position: (stream: String, sequence: UInt64)?
   var locals: [String: Profile] = [:]
+  /// Members of this machine that could not be looked at, and when they are looked at again.
+  var unseen: [String: (until: Instant, pause: Duration)] = [:]
   var beats: [String: Heartbeat] = [:]
   /// The homes of members, as the servers have them.
   var homes: [String: Home] = [:]
@@ -97,7 +100,11 @@ package final class Bridge {
   var clockRecord: UInt64?
   private var wasReady = false
   private var hasStarted = false
+  var hasCheckedRights = false
   private var nextStatus = Instant(nanoseconds: 0)
+  /// What was last written, and when.
+  var written: (status: [String: PropertyListValue], at: Instant)?
+  var writtenPosition: (stream: String, sequence: UInt64)?
 
   /// A connection to the servers, and the state that ends with the connection.
   final class Link {
@@ -118,6 +125,8 @@ package final class Bridge {
     var given: (restarts: Int, subjects: Set<String>) = (0, [])
     /// The reader's restart after which the lost records were forgotten.
     var comparedRestarts = 0
+    /// The check of the machine's rights, at the first connection of the process.
+    var rights: RightsCheck?
 
     init(_ connection: RelayConnection) {
       self.connection = connection
@@ -150,6 +159,7 @@ package final class Bridge {
     watch = CarrierWatch(carrier) { news.note($0) }
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
+    residents.home = { [weak self] in self?.homes[$0]?.machine }
     try container.watchMembers { profile in news.note(member: profile.name) }
   }
 
@@ -193,9 +203,7 @@ package final class Bridge {
     options.inbox = "_INBOX.\(place.machine)"
     options.allowsOpenServer = settings.allowsOpenServer
     let connection = try RelayConnection(settings.address, options)
-    connection.onPermissionError = { [weak self] failure in
-      self?.note(trouble: "the servers refuse a right: \(failure.reason)")
-    }
+    connection.onPermissionError = { [weak self] failure in self?.take(refusal: failure) }
     return connection
   }
 
@@ -218,6 +226,7 @@ package final class Bridge {
       let news = news.take()
       if news.isOver { return true }
       take(news, now)
+      lookAgain(now)
       if nextStatus <= now {
         writeStatus()
         nextStatus = now + .seconds(1)
@@ -231,6 +240,7 @@ package final class Bridge {
     link.flows?.proceed(now)
     guard link.subjects != nil else { return askForDeployment(link, now) }
     forgetLostRecords(link)
+    checkRights(link, now)
     try claimPlace(link, now)
     guard link.isServing, end == nil else { return }
     if !hasStarted {
@@ -246,8 +256,10 @@ package final class Bridge {
 
   private func deadline(_ link: Link, _ now: Instant) -> Instant {
     var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
+    deadlines += [link.rights?.deadline]
     deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
     deadlines += pairs.values.map(\.due)
+    deadlines += unseen.values.map(\.until)
     if link.isServing { deadlines.append(nextResumption) }
     // A connection that has something to do at once says so with a time in the past.
     return max(now, deadlines.compactMap { $0 }.min() ?? now + .seconds(1))

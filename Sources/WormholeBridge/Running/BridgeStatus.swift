@@ -20,6 +20,19 @@ package struct BridgeStatus {
     return BridgeStatus(list, isRunning: try BridgeLock.isHeld(folder))
   }
 
+  /// The container's machine and group.
+  package static func place(
+    _ container: SharedContainer
+  ) throws(WormholeError) -> (machine: String, group: String) {
+    let storage = container.storage
+    guard try storage.hasBridge, let place = try Place.read(BridgeFolder(of: storage)) else {
+      throw WormholeError(
+        .notFound, "find the machine of", container.directory,
+        because: "no bridge has ever served this container", hint: "start 'wormhole bridge' once")
+    }
+    return (place.machine, place.group)
+  }
+
   /// The statement with the key `state`: `serving`, `connecting` or `over`.
   package var object: [String: PropertyListValue] {
     var object = list.dictionaryValue ?? [:]
@@ -52,7 +65,7 @@ package struct BridgeStatus {
   private func line(_ machine: String, _ flow: PropertyListValue) -> String {
     if let trouble = flow["trouble"]?.stringValue { return "to \(machine): \(trouble)" }
     func number(_ key: String) -> Int { flow[key]?.intValue ?? 0 }
-    let beat = flow["beat"]?.doubleValue.map { "last beat \(Int($0)) s ago" } ?? "no beat"
+    let beat = flow["running"]?.intValue.map { "\($0) members run" } ?? "no beat"
     return "to \(machine): \(number("confirmed")) of \(number("next") - 1) confirmed, "
       + "\(number("received")) received, \(beat)"
   }

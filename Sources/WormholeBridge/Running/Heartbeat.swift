@@ -5,6 +5,9 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// What a machine says of itself every second: its members that run.
+///
+/// A machine without such members says so less often. The beat states the interval, so no machine
+/// has to know why another one is quiet.
 struct Heartbeat {
   struct Running: Equatable {
     let incarnation: Incarnation
@@ -20,17 +23,27 @@ struct Heartbeat {
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant
 
-  /// Members count as absent after so long without a beat.
-  static let longestSilence = Duration.seconds(4)
+  /// How long until the next beat, at the most.
+  let interval: Duration
+
   static let interval = Duration.seconds(1)
+  /// The interval of a machine where no member runs.
+  static let quietInterval = Duration.seconds(5)
+  /// A machine cannot ask others to wait for it longer.
+  private static let longestInterval = Duration.seconds(60)
+
+  /// Members count as absent after so long without a beat.
+  var longestSilence: Duration { interval * 4 }
 
   private enum Key {
     static let (generation, here, incarnation) = ("generation", "here", "incarnation")
     static let (program, since, info, full) = ("program", "since", "info", "full")
+    static let interval = "every"
   }
 
   static func bytes(
-    generation: Int, _ members: some Collection<Profile>, full: some Collection<String>
+    generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
+    interval: Duration = Heartbeat.interval
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
@@ -43,6 +56,7 @@ struct Heartbeat {
     let list: PropertyListValue = [
       Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
       Key.full: .array(full.map { .string($0) }),
+      Key.interval: .real(interval / .seconds(1)),
     ]
     return try? BinaryEncoder().encode(list)
   }
@@ -54,6 +68,9 @@ struct Heartbeat {
     else { return nil }
     self.generation = generation
     arrived = now
+    let stated = list[Key.interval]?.doubleValue ?? 1
+    let seconds = stated.isFinite ? min(max(stated, 1), Self.longestInterval / .seconds(1)) : 1
+    interval = .seconds(seconds)
     full = Set((list[Key.full]?.arrayValue ?? []).compactMap(\.stringValue))
     running = here.compactMapValues { member in
       guard

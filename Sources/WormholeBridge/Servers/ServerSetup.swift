@@ -5,25 +5,12 @@ internal import WormholeSyscalls
 ///
 /// Bridges do not create streams: the right to do so reaches beyond a machine's own subjects. After
 /// a total loss of the servers' data, somebody runs the setup again.
-package final class ServerSetup {
-  private let settings: Bridge.Settings
-  private let connection: RelayConnection
-  private let jetStream: JetStream
-  private let wake: WakeDescriptor
-  private let deadline: Instant
+package struct ServerSetup {
+  private let dialog: ServerDialog
   /// What was done, for people.
   private var report: [String] = []
 
-  private init(_ settings: Bridge.Settings, until deadline: Instant) throws {
-    (self.settings, self.deadline) = (settings, deadline)
-    var options = RelayConnection.Options(name: "wormhole-setup")
-    options.token = settings.token
-    options.domain = settings.domain
-    options.allowsOpenServer = settings.allowsOpenServer
-    connection = try RelayConnection(settings.address, options)
-    jetStream = JetStream(connection)
-    wake = try WakeDescriptor()
-  }
+  private init(_ dialog: ServerDialog) { self.dialog = dialog }
 
   /// Creates what is missing; returns a line for each stream.
   ///
@@ -31,29 +18,19 @@ package final class ServerSetup {
   package static func run(
     _ settings: Bridge.Settings, _ deployment: Deployment, replicas: Int
   ) throws -> [String] {
-    let patienceEnd = settings.patience.map { Instant.now + $0 }
-    while true {
-      do {
-        let setup = try ServerSetup(settings, until: patienceEnd ?? .now + .seconds(30))
-        return try setup.run(deployment, replicas)
-      } catch let failure as RelayFailure {
-        // Servers that have just been started take a moment, and reply to nothing until they have
-        // a leader. Each request may be repeated.
-        guard let patienceEnd, .now < patienceEnd,
-          [.unreachable, .closed, .noResponders, .timedOut].contains(failure.kind)
-            || failure.errorCode == JetStreamError.notNow
-        else { throw BridgeEnd(failure) }
-        try WakeDescriptor().wait(until: .now + .milliseconds(100))
-      }
+    try ServerDialog.run(settings, "wormhole-setup") { dialog in
+      var setup = ServerSetup(dialog)
+      try setup.run(deployment, replicas)
+      return setup.report
     }
   }
 
-  private func run(_ deployment: Deployment, _ replicas: Int) throws -> [String] {
-    defer { connection.close() }
+  private mutating func run(_ deployment: Deployment, _ replicas: Int) throws {
+    let dialog = dialog
     let streams = deployment.streams(replicas: replicas)
     try create(streams[0])
-    let stored = try result { handler in
-      self.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
+    let stored = try dialog.result { handler in
+      dialog.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
         handler($0)
       }
     }
@@ -65,42 +42,21 @@ package final class ServerSetup {
     }
     for stream in streams.dropFirst() { try create(stream) }
     if stored == nil {
-      _ = try result { handler in
-        self.jetStream.publish(
+      _ = try dialog.result { handler in
+        dialog.jetStream.publish(
           Deployment.subject, expectedLast: 0, deployment.bytes, within: .seconds(10)
         ) { handler($0) }
       }
     }
-    return report
   }
 
-  private func create(_ stream: StreamSettings) throws {
-    let info = try result { handler in self.jetStream.createStream(stream) { handler($0) } }
+  private mutating func create(_ stream: StreamSettings) throws {
+    let dialog = dialog
+    let info = try dialog.result { handler in
+      dialog.jetStream.createStream(stream) { handler($0) }
+    }
     let copies = info.replicas == 1 ? "on one server" : "on \(info.replicas) servers"
     report.append("stream \(stream.name): \(info.messages) messages, \(copies)")
-  }
-
-  /// Waits for the result of a request.
-  private func result<Value>(
-    _ request: (@escaping (Result<Value, RelayFailure>) -> Void) -> Void
-  ) throws -> Value {
-    var result: Result<Value, RelayFailure>?
-    try turn { connection.state == .ready }
-    request { result = $0 }
-    try turn { result != nil }
-    return try result!.get()
-  }
-
-  private func turn(until isDone: () -> Bool) throws {
-    while true {
-      connection.proceed(.now)
-      if isDone() { return }
-      if case .closed(let failure) = connection.state { throw failure }
-      guard Instant.now < deadline else {
-        throw BridgeEnd(.unavailable, "the servers at \(settings.address) do not answer")
-      }
-      try connection.wait(until: deadline, wake)
-    }
   }
 }
 

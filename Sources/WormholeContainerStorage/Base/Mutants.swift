@@ -113,6 +113,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case acceptKnown
   case ignoreChain
   case confirmUnstored
+  case dropRefused
+  case trustSenders
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -26,6 +26,19 @@ extension Container {
     return directory
   }
 
+  /// Whether a bridge has ever been started for the container.
+  package var hasBridge: Bool {
+    get throws(WormholeError) {
+      do throws(Errno) {
+        _ = try root.status(of: Self.bridgeName)
+        return true
+      } catch {
+        guard error != .noSuchFile else { return false }
+        throw WormholeError(error, "inspect", Self.bridgeName)
+      }
+    }
+  }
+
   private func markedBridge() throws(Errno) -> OpenDirectory {
     for _ in 0..<100 {
       do throws(Errno) {

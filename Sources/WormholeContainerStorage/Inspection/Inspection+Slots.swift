@@ -32,7 +32,7 @@ extension Inspection {
   mutating func inspectSlots(
     in listing: OpenDirectory, _ folder: Container.Folder
   ) throws(Errno) {
-    for file in try listing.descriptor.names().sorted() {
+    for file in try listing.descriptor.names().sorted() where hasTime() {
       let path = "\(folder.rawValue)/\(file)"
       look(at: path) { inspection in
         let allowance = folder.allowance(for: file)

@@ -6,8 +6,22 @@ internal import WormholeSyscalls
 struct Inspection {
   let container: Container
   private(set) var findings: [Diagnosis] = []
+  /// When to stop checking values; nil for never.
+  let deadline: Instant?
+  /// The number of values that were not checked, because the deadline had passed.
+  private(set) var unchecked = 0
 
-  init(_ container: Container) { self.container = container }
+  init(_ container: Container, until deadline: Instant? = nil) {
+    self.container = container
+    self.deadline = deadline
+  }
+
+  /// Whether there is time to check one more value; counts the value otherwise.
+  mutating func hasTime() -> Bool {
+    guard let deadline, Instant.now >= deadline else { return true }
+    unchecked += 1
+    return false
+  }
 
   mutating func add(_ finding: Diagnosis) { findings.append(finding) }
 
@@ -319,14 +333,33 @@ extension Container {
     return findings.filter { !$0.isRepairable || again.contains($0) }
   }
 
-  private func look() throws(WormholeError) -> [Diagnosis] {
-    var inspection = Inspection(self)
+  /// Inspects the container for a limited time, and changes nothing.
+  ///
+  /// - Parameter time: the time after which no further value is checked.
+  /// - Returns: the findings, and the number of values that were not checked.
+  package func inspect(
+    within time: Duration
+  ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
+    let deadline = Instant.now + time
+    let (findings, unchecked) = try look(until: deadline)
+    guard findings.contains(where: \.isRepairable) else { return (findings, unchecked) }
+    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(50)) { _ in nil }
+    let again = Set(try look(until: deadline + time).findings)
+    return (findings.filter { !$0.isRepairable || again.contains($0) }, unchecked)
+  }
+
+  private func look() throws(WormholeError) -> [Diagnosis] { try look(until: nil).findings }
+
+  private func look(
+    until deadline: Instant?
+  ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
+    var inspection = Inspection(self, until: deadline)
     do throws(Errno) {
       try inspection.run()
     } catch {
       throw WormholeError(error, "inspect container", path)
     }
-    return inspection.findings
+    return (inspection.findings, inspection.unchecked)
   }
 
   /// Repairs without losing data: sweeps the files of dead processes, and replaces damaged values

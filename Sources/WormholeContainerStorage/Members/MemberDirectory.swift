@@ -132,7 +132,7 @@ package final class MemberDirectory: Sendable {
   }
 
   /// Returns a part; nil if it is missing.
-  func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
+  package func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
     let place = part.place
     if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
       return open

@@ -35,6 +35,8 @@ extension Slot {
           ?? WormholeError(.system, operation, name, because: "the lock was lost")
       }
       defer { _ = executor.advance(.unchanged) }
+      // States since when the lock is held; a failure hides only the age.
+      try? executor.staging.descriptor.touch()
       let generation = executor.state.machine.generation
       let result =
         isOutermost

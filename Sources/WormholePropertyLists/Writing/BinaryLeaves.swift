@@ -21,6 +21,10 @@ package struct BinaryLeaves {
     try writer.add(value, to: place(for: key))
   }
 
+  package func add<T: Encodable>(_ key: StaticString, _ value: T) throws {
+    try writer.encode(value, at: place(for: key))
+  }
+
   package func add<Element>(
     _ key: StaticString, _ elements: [Element], _ value: (Element) -> PropertyListValue
   ) throws(PropertyListError) {

@@ -21,7 +21,7 @@ package final class JetStream {
   /// The beginning of the subjects of requests.
   ///
   /// Without the domain, a leaf server without storage has no responder for a request.
-  var prefix: String { connection.server.domain.map { "$JS.\($0).API" } ?? "$JS.API" }
+  package var prefix: String { connection.server.domain.map { "$JS.\($0).API" } ?? "$JS.API" }
 
   /// Stores a message in the stream that has its subject.
   ///

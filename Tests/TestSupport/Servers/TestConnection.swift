@@ -44,6 +44,12 @@ package final class TestConnection {
   /// Writes one line.
   package func write(_ line: String) throws { try descriptor.write(line + "\r\n") }
 
+  /// Publishes any bytes.
+  package func publish(_ subject: String, _ bytes: [UInt8]) throws {
+    let line = Array("PUB \(subject) \(bytes.count)\r\n".utf8)
+    try descriptor.write(line + bytes + [0x0d, 0x0a])
+  }
+
   /// Returns the server's next line, without its end.
   package func line() throws -> String {
     while true {

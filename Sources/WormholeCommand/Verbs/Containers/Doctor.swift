@@ -35,7 +35,7 @@ extension Verb {
 }
 
 extension Output {
-  fileprivate func write(_ finding: Diagnosis, isRepaired: Bool = false) throws {
+  func write(_ finding: Diagnosis, isRepaired: Bool = false) throws {
     guard isJSON else {
       let word = isRepaired ? "repaired" : finding.severity.rawValue
       let gap = String(repeating: " ", count: max(1, 10 - word.count))

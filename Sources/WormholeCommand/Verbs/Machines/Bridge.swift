@@ -13,7 +13,7 @@ extension Verb {
     [Operand("ACTION", .optional, .words(BridgeAction.allCases.map(\.rawValue)))],
     [
       .nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .drop,
-      .timeout,
+      .machine, .timeout,
     ],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
@@ -28,14 +28,21 @@ extension Verb {
         + "prints what the container's bridge is doing. 'rejoin' makes a container that was "
         + "refused as a copy a machine of its own: messages in transit are sent again, marked as "
         + "redelivered, or, with --drop, become dead letters.",
+      "'doctor' checks everything that the bridge needs: its files and flows, the servers, their "
+        + "streams, and every right of the machine. Each finding states the remedy; it exits with "
+        + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
+        + "servers' configuration.",
       "Exits with 69 if no server is there within the time in --timeout, with 75 if another bridge "
-        + "has continued as this machine, with 77 if the servers refuse the token, and with 78 if "
-        + "the container is a copy or the servers cannot be used.",
+        + "has continued as this machine, with 77 if the servers refuse the token or a right, and "
+        + "with 78 if the container is a copy or the servers cannot be used.",
     ],
     [
       Example("wormhole bridge setup --token-file token", "create the streams, once"),
       Example("wormhole bridge --group cinema --token-file token", "carry until it is ended"),
       Example("wormhole bridge status --group cinema", "print the flows and their ages"),
+      Example(
+        "wormhole bridge doctor --group cinema --token-file token", "check what the bridge needs"),
+      Example("wormhole bridge rights --group cinema", "print the rights of this machine"),
     ]
   ) { invocation in
     guard let word = invocation.operands.first else { return try invocation.runBridge() }
@@ -48,11 +55,15 @@ extension Verb {
     case .setup: return try invocation.setUpServers()
     case .status: return try invocation.bridgeStatus()
     case .rejoin: return try invocation.rejoin()
+    case .doctor: return try invocation.checkBridge()
+    case .rights: return try invocation.printRights()
     }
   }
 }
 
-enum BridgeAction: String, CaseIterable { case run, setup, status, rejoin }
+enum BridgeAction: String, CaseIterable {
+  case run, setup, status, doctor, rights, rejoin
+}
 
 extension Option {
   fileprivate static let nats = Option(
@@ -67,6 +78,8 @@ extension Option {
     "shared-as", .any("G"), "name of the group on all machines; by default the one in --group")
   fileprivate static let drop = Option(
     "drop", nil, "dead-letter messages in transit in place of sending them again")
+  fileprivate static let machine = Option(
+    "machine", .any("M"), "machine with the rights; by default the container's")
   fileprivate static let replicas = Option(
     "replicas", .any("N"), "number of servers that have each message; 3 by default")
   fileprivate static let flows = Option(
@@ -147,6 +160,50 @@ extension Invocation {
     let fate = has(.drop) ? "dead-lettered" : "sent again"
     output.tell("the container is a new machine; messages in transit \(fate): \(count)")
     return 0
+  }
+
+  fileprivate func checkBridge() throws -> Int32 {
+    let findings = BridgeDoctor.run(try open(create: false), try settings())
+    for finding in findings { try output.write(finding) }
+    return findings.contains { $0.severity == .problem } ? ExitCode.no.rawValue : 0
+  }
+
+  fileprivate func printRights() throws -> Int32 {
+    let (machine, group): (String, String)
+    if let named = value(.machine) {
+      guard Incarnation(rawValue: named) != nil else {
+        throw Failure.usage(
+          "cannot print the rights of '\(named)': a machine has 16 hexadecimal digits, as "
+            + "'wormhole bridge status' prints them")
+      }
+      machine = named
+      group = try groupName()
+    } else {
+      let place = try BridgeStatus.place(open(create: false))
+      (machine, group) = (place.machine, place.group)
+    }
+    let rights = try MachineRights(
+      machine: machine, group: group, domain: value(.domain) ?? "hub")
+    guard output.isJSON else {
+      for line in rights.lines { try output.write(line: line) }
+      return 0
+    }
+    for right in rights.rights {
+      try output.write(
+        .right,
+        [
+          "action": .string(right.action.rawValue), "subject": .string(right.subject),
+          "purpose": .string(right.purpose),
+        ])
+    }
+    return 0
+  }
+
+  private func groupName() throws -> String {
+    guard let group = value(.sharedAs) ?? value(.group), !group.isEmpty else {
+      throw Failure.usage("the group is not named; use --group ID, or --shared-as G")
+    }
+    return group
   }
 
   fileprivate func bridgeStatus() throws -> Int32 {

@@ -57,7 +57,7 @@ extension Output {
 }
 
 extension Profile {
-  fileprivate var state: String {
+  var state: String {
     isRunning ? isStopped == true ? "stopped" : "running" : "not running"
   }
 }

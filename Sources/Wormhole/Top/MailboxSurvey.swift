@@ -1,0 +1,92 @@
+package import FoundationEssentials
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// The messages of a member or a queue, as numbers.
+///
+/// The names in the directories are counted as they are listed: no message is read except the
+/// oldest, and nothing is kept per message.
+package struct MailboxSurvey: Sendable {
+  package let name: String
+  package let isQueue: Bool
+  /// The member; nil for a queue, and for a member whose profile is missing or unreadable.
+  package let profile: Profile?
+  /// The messages that wait for an attempt, expired ones included.
+  package private(set) var waiting = 0
+  package private(set) var delayed = 0
+  package private(set) var claimed = 0
+  /// The dead letters.
+  package private(set) var dead = 0
+  /// The bytes of the waiting, claimed, delayed and dead messages and of their files.
+  package private(set) var bytes = 0
+  /// When the oldest waiting message was sent, by its sender's clock.
+  package private(set) var oldest: Date?
+  /// The living workers of a queue.
+  package private(set) var workers = 0
+
+  /// - Parameter folder: `members` or `queues`.
+  init(
+    _ home: MemberDirectory, _ options: Options, _ profile: Profile?
+  ) throws(WormholeError) {
+    (name, isQueue, self.profile) = (home.name, home.folder == .queues, profile)
+    var first: MessageName?
+    var (waiting, delayed, dead, bytes) = (0, 0, 0, 0)
+    do throws(Errno) {
+      bytes += try Self.read(.inbox, of: home) { text in
+        guard let name = MessageName(text) else { return }
+        waiting += name.count
+        // Urgent messages sort first: the oldest has the lowest stamp.
+        if first.map({ name.stamp < $0.stamp }) ?? true { first = name }
+      }
+      bytes += try Self.read(.later, of: home) { text in
+        if let name = DelayedName(text) { delayed += name.name.count }
+      }
+      bytes += try Self.read(.dead, of: home) { text in
+        if let name = MessageName(text) { dead += name.count }
+      }
+      bytes += try Self.read(.files, of: home) { _ in }
+      for holder in try home.workers() + [home] {
+        var claimed = 0
+        bytes += try Self.read(.claimed, of: holder) { text in
+          if let claim = ClaimedName(String(cString: text)) { claimed += claim.name.count }
+        }
+        self.claimed += claimed
+        if holder !== home, try holder.isPresent() { workers += 1 }
+      }
+    } catch {
+      throw WormholeError(error, "count the messages of", home.name, at: home)
+    }
+    (self.waiting, self.delayed, self.dead, self.bytes) = (waiting, delayed, dead, bytes)
+    guard let first else { return }
+    oldest = try? QueuedMessageReader(home, options.limits).header(first.text, .inbox)?.sent
+  }
+
+  /// Passes the names in a part to the body; returns the bytes of the files.
+  private static func read(
+    _ part: MemberDirectory.Part, of home: MemberDirectory, _ body: (UnsafePointer<CChar>) -> Void
+  ) throws(Errno) -> Int {
+    guard let directory = try home.existing(part) else { return 0 }
+    var bytes = 0
+    try home.list(part) { name in
+      body(name)
+      bytes += (try? directory.descriptor.status(of: name).size) ?? 0
+    }
+    return bytes
+  }
+}
+
+extension SharedContainer {
+  /// Calls the body with the numbers of each member and each queue, in the order of their names.
+  package func forEachMailbox(
+    _ body: (MailboxSurvey) throws -> Void
+  ) throws {
+    for folder in [Container.Folder.queues, .members] {
+      for name in try storage.names(in: folder) {
+        let profile = folder == .members ? try PresenceReading(name, in: storage).profile : nil
+        // The directory may have been removed in the meantime.
+        guard let home = try storage.existingMember(name, in: folder) else { continue }
+        try body(MailboxSurvey(home, options, profile))
+      }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+internal import FoundationEssentials
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// Messages of another machine that cannot be delivered here, and whose senders want no outcome.
+///
+/// The sender removes its file with the confirmation, so this machine is the only one that has the
+/// message. Usually the message becomes a dead letter of its receiver. If the receiver's directory
+/// is closed, or has as many dead letters as it may have, the message stays here, in
+/// `in/<machine>/<number>.kept`, durable before the cursor passes it. Each later start of the
+/// bridge tries to make a dead letter of it.
+enum KeptMessages {
+  static let mark = ".kept"
+  /// How many messages of one machine are kept; more of them hold up the machine's flow.
+  static let most = 1024
+
+  struct Message: Equatable {
+    let receiver: String
+    let name: MessageName
+    let reason: String
+    let body: [UInt8]
+
+    init(_ entry: FlowEntry, _ body: [UInt8], _ reason: String) {
+      (receiver, name, self.reason, self.body) = (entry.receiver, entry.name, reason, body)
+    }
+
+    fileprivate init?(_ list: PropertyListValue) {
+      guard let receiver = list[Key.receiver]?.stringValue,
+        let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) }),
+        let body = list[Key.body]?.dataValue
+      else { return nil }
+      self.receiver = receiver
+      self.name = name
+      reason = list[Key.reason]?.stringValue ?? ""
+      self.body = Array(body)
+    }
+  }
+
+  private enum Key {
+    static let (receiver, name, reason, body) = ("to", "N", "reason", "body")
+  }
+
+  static func add(
+    _ message: Message, _ number: Int, _ folder: BridgeFolder
+  ) throws(WormholeError) {
+    guard try files(in: folder).count < most else {
+      throw WormholeError(
+        .full, "keep message", message.name.id,
+        because: "\(most) messages of the machine wait for receivers that cannot have them",
+        hint: "give this user access to the directories of these members; 'wormhole bridge doctor' "
+          + "lists them")
+    }
+    try folder.write(
+      number.fileName + mark,
+      [
+        Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
+        Key.reason: .string(message.reason), Key.body: .data(Data(message.body)),
+      ])
+  }
+
+  static func contains(_ number: Int, _ folder: BridgeFolder) throws(WormholeError) -> Bool {
+    try folder.bytes(of: number.fileName + mark) != nil
+  }
+
+  /// The kept messages that can be read, by their files.
+  static func all(in folder: BridgeFolder) throws(WormholeError) -> [(String, Message)] {
+    var found: [(String, Message)] = []
+    for file in try files(in: folder).sorted() {
+      if let message = try folder.read(file).flatMap({ Message($0) }) {
+        found.append((file, message))
+      }
+    }
+    return found
+  }
+
+  private static func files(in folder: BridgeFolder) throws(WormholeError) -> [String] {
+    try folder.names().filter { $0.ends(with: mark) }
+  }
+}

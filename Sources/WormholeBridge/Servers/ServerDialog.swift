@@ -1,0 +1,137 @@
+internal import WormholeRelay
+internal import WormholeSyscalls
+
+/// A connection for a command that asks the servers and waits for each reply.
+final class ServerDialog {
+  let connection: RelayConnection
+  let jetStream: JetStream
+  private let address: RelayAddress
+  private let wake: WakeDescriptor
+  private let deadline: Instant
+
+  /// - Parameter machine: the machine as which the command speaks; nil for an operator.
+  init(
+    _ settings: Bridge.Settings, _ name: String, as machine: String? = nil,
+    until deadline: Instant
+  ) throws {
+    self.deadline = deadline
+    address = settings.address
+    var options = RelayConnection.Options(name: name)
+    options.token = settings.token
+    options.domain = settings.domain
+    options.allowsOpenServer = settings.allowsOpenServer
+    if let machine { options.inbox = "_INBOX.\(machine)" }
+    connection = try RelayConnection(settings.address, options)
+    jetStream = JetStream(connection)
+    wake = try WakeDescriptor()
+  }
+
+  /// Repeats a dialog from its beginning until the time is over: servers that have just been
+  /// started take a moment, and reply to nothing until they have a leader.
+  ///
+  /// - Parameter body: may be repeated after each of its requests.
+  static func run<Value>(
+    _ settings: Bridge.Settings, _ name: String, as machine: String? = nil,
+    _ body: (ServerDialog) throws -> Value
+  ) throws -> Value {
+    let patienceEnd = settings.patience.map { Instant.now + $0 }
+    while true {
+      do {
+        let dialog = try ServerDialog(
+          settings, name, as: machine, until: patienceEnd ?? .now + .seconds(30))
+        defer { dialog.connection.close() }
+        return try body(dialog)
+      } catch let failure as RelayFailure {
+        guard let patienceEnd, .now < patienceEnd, failure.mayPass else {
+          throw BridgeEnd(failure)
+        }
+        try WakeDescriptor().wait(until: .now + .milliseconds(100))
+      }
+    }
+  }
+
+  /// Waits until the server has accepted the connection.
+  func connect() throws { try turn { self.connection.state == .ready } }
+
+  /// Waits for the result of a request.
+  func result<Value>(
+    _ request: (@escaping (Result<Value, RelayFailure>) -> Void) -> Void
+  ) throws -> Value {
+    var result: Result<Value, RelayFailure>?
+    try connect()
+    request { result = $0 }
+    try turn { result != nil }
+    return try result!.get()
+  }
+
+  /// Drives the connection until a condition holds.
+  ///
+  /// - Parameters:
+  ///   - limit: after this time the function returns false; the dialog's own deadline is an error.
+  ///   - step: called at each turn.
+  @discardableResult
+  func turn(
+    until isDone: () -> Bool, within limit: Duration? = nil, _ step: (Instant) -> Void = { _ in }
+  ) throws -> Bool {
+    let end = limit.map { Instant.now + $0 }
+    while true {
+      let now = Instant.now
+      connection.proceed(now)
+      step(now)
+      if isDone() { return true }
+      if case .closed(let failure) = connection.state { throw failure }
+      if let end, end <= now { return false }
+      guard now < deadline else {
+        throw BridgeEnd(.unavailable, "the servers at \(address) do not answer")
+      }
+      let next = min(end ?? deadline, deadline, now + .milliseconds(200))
+      try connection.wait(until: next, wake)
+    }
+  }
+
+  /// Reads the number of streams, as the setup has stored it.
+  func deployment() throws -> Deployment {
+    let stored = try result { handler in
+      self.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
+        handler($0)
+      }
+    }
+    guard let stored else {
+      throw BridgeEnd(
+        .unavailable, "the servers do not have the streams of the bridge",
+        hint: "run 'wormhole bridge setup' once")
+    }
+    guard let deployment = Deployment(stored.payload) else {
+      throw BridgeEnd(
+        .refused, "the servers were set up by a later version of 'wormhole bridge'",
+        hint: "use that version here, too")
+    }
+    return deployment
+  }
+
+  /// Reads all records of a group: the starts of machines, and the homes of members.
+  func records(_ subjects: Subjects) throws -> GroupRecords {
+    try connect()
+    var records = GroupRecords()
+    let reader = StreamReader(
+      jetStream, stream: subjects.recordStream, filter: subjects.allRecords, from: .lastPerSubject
+    ) { messages in
+      for message in messages { records.take(message, subjects) }
+    }
+    defer { reader.stop() }
+    guard try turn(until: { reader.isCaughtUp }, within: .seconds(10), { reader.proceed($0) })
+    else {
+      throw reader.failure
+        ?? RelayFailure(.timedOut, "the records of the group cannot be read in time")
+    }
+    return records
+  }
+}
+
+extension RelayFailure {
+  /// Whether the same request may succeed a moment later.
+  var mayPass: Bool {
+    [.unreachable, .closed, .noResponders, .timedOut].contains(kind)
+      || errorCode == JetStreamError.notNow
+  }
+}

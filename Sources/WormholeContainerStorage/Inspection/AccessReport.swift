@@ -1,0 +1,56 @@
+internal import WormholeSyscalls
+
+/// An access to files that runs or waits.
+package struct AccessReport: Sendable {
+  /// The name of the access, different from the names of all others.
+  package let name: String
+  /// `waiting`, `running` or `overtaken`.
+  package let state: String
+  /// The process; nil if its mark cannot be read.
+  package let holder: LockHolder?
+  package let isAlive: Bool
+  /// The files, each with whether the access writes to it.
+  package let parts: [(path: String, writes: Bool)]
+  /// How long ago the access arrived.
+  package let age: Duration
+
+  /// The files as in `write '/a' and read '/b'`.
+  package var description: String {
+    parts.map { "\($0.writes ? "write" : "read") '\($0.path)'" }.joined(separator: " and ")
+  }
+}
+
+extension Container {
+  /// Returns the accesses to files that run or wait, in the order of their arrival.
+  ///
+  /// - Parameter wanted: the names to report; nil for all.
+  package func accesses(_ wanted: Set<String>? = nil) throws(WormholeError) -> [AccessReport] {
+    let room = try AccessDirectory(self)
+    do throws(Errno) {
+      guard let home = try room.existingDirectory() else { return [] }
+      var found: [(AccessName, AccessReport)] = []
+      for place in AccessPlace.allCases {
+        for name in try room.names(in: place, of: home) {
+          guard wanted?.contains(name.text) ?? true,
+            let entry = try room.entry(of: name, in: place, of: home)
+          else { continue }
+          let since = Int64(clamping: name.stamp)
+          found.append(
+            (
+              name,
+              AccessReport(
+                name: name.text, state: place.name, holder: room.holder(of: name, in: home),
+                isAlive: try room.isAlive(name.process, in: home),
+                parts: entry.claim.parts.map { ($0.path.text, $0.writes) },
+                age: .nanoseconds(max(0, options.environment.sinceBoot() - since)))
+            ))
+        }
+      }
+      return found.sorted { $0.0.stamp < $1.0.stamp }.map(\.1)
+    } catch {
+      guard ![.noSuchFile, .notADirectory].contains(error) else { return [] }
+      throw WormholeError(
+        error, "list", path + "/system/\(AccessDirectory.slotName)", accessesIn: self)
+    }
+  }
+}

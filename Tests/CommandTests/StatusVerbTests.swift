@@ -1,0 +1,196 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+/// What `wormhole status` counts, in a pipe and in a terminal.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct StatusVerbTests {
+  private let stage: Stage
+
+  init() throws {
+    stage = try Stage()
+    #expect(try stage.run("wormhole put speed 88").status == .exited(0))
+  }
+
+  private func rows(_ options: String = "") throws -> [[String]] {
+    let outcome = try stage.run("wormhole status " + options)
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.errors == "")
+    return outcome.output.split(separator: "\n").map {
+      $0.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+    }
+  }
+
+  private func row(_ kind: String, _ rows: [[String]]) throws -> [String] {
+    try #require(rows.first { $0[0] == kind })
+  }
+
+  @Test func itCountsChannelsAndMessages() throws {
+    let made = try stage.run(
+      """
+      wormhole put film Metropolis; printf 'a\\nb\\n' | wormhole send --queue jobs --lines
+      wormhole send --to watch one; wormhole send --to watch --urgent two
+      wormhole send --to watch later --delay 3600
+      wormhole receive --as watch --attempts 1 --count 1 --timeout 0.5 --exec 'exit 1'; true
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    let rows = try rows()
+    #expect(try row("container", rows)[1] == stage.container)
+    #expect(try row("channels", rows)[1] == "2")
+    let queue = try row("queue", rows)
+    #expect(queue[1...2] == ["jobs", "2"])
+    #expect(try #require(Double(queue[3])) >= 0)
+    #expect(queue[4...7] == ["0", "0", "0", "0"])
+    let member = try row("member", rows)
+    #expect(member[1...2] == ["watch", "not running"])
+    // The urgent message has failed; the other may have failed too.
+    #expect(member[6] == "1")
+    #expect(["1", "2"].contains(member[7]))
+    #expect(try row("doctor", rows)[1] == member[7])
+    #expect(rows.contains { $0[0] == "problem" && $0[2].contains("is a dead letter") })
+    #expect(try #require(Int(try row("space", rows)[1])) > 300)
+    #expect(try row("damaged", rows) == ["damaged", "0"])
+  }
+
+  @Test func workersAndMembersAreShown() throws {
+    let worker = try stage.start("wormhole work jobs --exec 'sleep 100'")
+    let member = try stage.start("wormhole receive --as watch")
+    _ = try stage.run("wormhole send --queue jobs one")
+    try eventually("the worker has the message, and the member has joined") {
+      let rows = try rows()
+      let queue = rows.first { $0[0] == "queue" }
+      return queue?[2] == "0" && queue?[4] == "1" && queue?[7] == "1"
+        && rows.contains { $0[0] == "member" && $0[1...2] == ["watch", "running"] }
+    }
+    for process in [worker, member] { try process.child.send(.kill) }
+  }
+
+  /// The age is since the lock was taken, and not since its file was made.
+  @Test func locksHaveAHolderAndAnAge() throws {
+    #expect(try rows("--locks").isEmpty)
+    #expect(try stage.run("wormhole lock build -- true").status == .exited(0))
+    #expect(try rows("--locks").isEmpty)
+    let old = try stage.run("touch -d '1 hour ago' hole/system/lock.build/lock/1.d")
+    #expect(old.status == .exited(0))
+    let holder = try stage.start("wormhole lock build -- sleep 100")
+    try eventually("the lock is held") { try !rows("--locks").isEmpty }
+    let lock = try rows("--locks")[0]
+    #expect(lock[0] == "build")
+    #expect(try #require(Double(lock[1])) < 3000)
+    #expect(lock[2] == "'wormhole' (process \(holder.child.process), running)")
+    #expect(try rows().contains { $0 == ["lock", "build"] + $0.dropFirst(2) })
+    try holder.child.send(.kill)
+    _ = try holder.outcome()
+    _ = try stage.run("pkill -KILL -P \(holder.child.process); true")
+  }
+
+  @Test func accessesAreShown() throws {
+    let holder = try stage.start("wormhole coordinate write file -- sh -c 'echo in; sleep 100'")
+    try eventually("the access runs") { try holder.output == "in\n" }
+    // The accesses are those of the user's container, or of this one.
+    let object = try stage.run("wormhole status --json").output
+    #expect(object.contains(#""accesses":["#))
+    try holder.child.send(.kill)
+  }
+
+  @Test func inAPipeItIsPrintedAgain() throws {
+    let running = try stage.start("wormhole status --watch --interval 0.1")
+    try eventually("it is printed again") {
+      try running.output.split(separator: "\n").count { $0.hasPrefix("channels\t") } > 2
+    }
+    #expect(try running.output.contains("\n\ncontainer\t"))
+    #expect(try !running.output.contains("\u{1B}"))
+    try running.child.send(.interrupt)
+    #expect(try running.outcome().status == .signalled(2))
+    let refused = try stage.run("wormhole status --interval 1")
+    #expect(refused.status == .exited(64))
+  }
+
+  @Test(arguments: [nil, 2, 15] as [Int32?])
+  func inATerminalItIsAPage(_ signal: Int32?) throws {
+    _ = try stage.run("wormhole send --to watch one")
+    let terminal = try TypedTerminal(stage, "wormhole status --watch --interval 0.2")
+    try terminal.shows("MEMBER")
+    #expect(terminal.text.contains("\u{1B}[?1049h"))
+    #expect(terminal.mode != terminal.modeBefore)
+    _ = try stage.run("wormhole send --to another two")
+    try terminal.shows("another")
+    if let signal {
+      try terminal.child.send(number: signal)
+      #expect(try terminal.wait() == .signalled(signal))
+    } else {
+      try terminal.type("q")
+      #expect(try terminal.wait() == .exited(0))
+    }
+    #expect(terminal.mode == terminal.modeBefore)
+    try terminal.shows("\u{1B}[?1049l")
+  }
+
+  @Test func inATerminalThereAreTablesWithColour() throws {
+    _ = try stage.run("wormhole send --queue jobs one")
+    let terminal = try TypedTerminal(stage, "wormhole status")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.shows("QUEUE")
+    try terminal.shows("\u{1B}[1m")
+    let plain = try TypedTerminal(stage, "wormhole status", environment: ["NO_COLOR=1"])
+    #expect(try plain.wait() == .exited(0))
+    try plain.shows("no problem")
+    #expect(!plain.text.contains("\u{1B}"))
+  }
+
+  /// Nothing is kept per message: the memory does not grow with the messages.
+  @Test func theMemoryIsBounded() throws {
+    let (channels, messages) = TestRun.isLong ? (10_000, 100_000) : (200, 3000)
+    try fill(channels, messages)
+    let base = try memory("wormhole --version")
+    let used = try memory("wormhole status")
+    #expect(used - base < 48 << 10, "\(used) KiB, \(base) KiB without a container")
+    #expect(used < 64 << 10, "\(used) KiB")
+    let rows = try rows()
+    #expect(try row("channels", rows)[1] == "\(channels + 1)")
+    #expect(try row("queue", rows)[2] == "\(messages)")
+    guard TestRun.isLong else { return }
+    let begin = Instant.now
+    _ = try self.rows()
+    print(
+      "status over \(channels) channels and \(messages) messages: \(Instant.now - begin), "
+        + "\(used) KiB")
+  }
+
+  /// Copies a channel and a message often: the library would take minutes.
+  private func fill(_ channels: Int, _ messages: Int) throws {
+    _ = try stage.run("wormhole send --queue jobs --id one value")
+    let folder = try Descriptor.open(
+      path: [stage.container, "queues", "jobs", "inbox"].joined(separator: "/"),
+      [.readOnly, .directory])
+    let name = try #require(try folder.names().first)
+    let parts = name.split(separator: ",")
+    for index in 1..<messages {
+      let other = "\(parts[0]),\(parts[1]),\(parts[2]),m\(index),\(parts.count > 4 ? parts[4] : "")"
+      try folder.link(name, to: folder, other)
+    }
+    let all = try Descriptor.open(path: stage.container + "/channels", [.readOnly, .directory])
+    let value = try all.open("speed", [.readOnly, .directory])
+    for index in 0..<channels {
+      try all.makeDirectory("c\(index)", mode: 0o700)
+      let one = try all.open("c\(index)", [.readOnly, .directory])
+      try one.makeDirectory("lock", mode: 0o700)
+      try value.link("value.plist", to: one, "value.plist")
+    }
+  }
+
+  /// Returns the peak of a command's memory, in KiB.
+  private func memory(_ command: String) throws -> Int {
+    let running = try stage.run(
+      "python3 -c 'import resource,subprocess,sys;subprocess.run(sys.argv[1].split(),"
+        + "stdout=subprocess.DEVNULL,check=True);"
+        + "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' '\(command)'")
+    return try #require(Int(running.output.trimmed), "\(running.errors)")
+  }
+}
+
+extension String {
+  fileprivate var trimmed: String { String(split(separator: "\n").first ?? "") }
+}
