@@ -31,7 +31,7 @@ struct ScheduleTests {
     #expect(result.output.contains("\(scenario.rawValue): "))
   }
 
-  @Test(arguments: [("trust-open-file", "updaters"), ("no-fence", "takeover")])
+  @Test(arguments: [("trust-open-file", "updaters"), ("no-removal", "takeover")])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String
   ) throws {

@@ -75,6 +75,7 @@
     }
 
     /// Stays open: the closing of files at the end of a process is no part of the race.
+    // Set once, by the main thread of a player.
     private nonisolated(unsafe) static var kept: SharedContainer?
 
     private func send(_ path: String) throws {

@@ -13,6 +13,7 @@
     private var oldest = 0
 
     /// The part of the players; each process has one scenario at a time.
+    // Set before the keeper is forked; the players only read it.
     private nonisolated(unsafe) static var part: (scenario: Scenario, path: String)?
 
     init(_ scenario: Scenario, in folder: String) throws {
