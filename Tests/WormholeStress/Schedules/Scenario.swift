@@ -75,8 +75,8 @@
     }
 
     /// Stays open: the closing of files at the end of a process is no part of the race.
-    // Set once, by the main thread of a player.
-    private nonisolated(unsafe) static var kept: SharedContainer?
+    // Set by the main thread of a player, or before the players are forked.
+    nonisolated(unsafe) static var kept: SharedContainer?
 
     private func send(_ path: String) throws {
       let member = try SharedContainer(directory: path, options: Self.options()).join(as: "a")

@@ -48,6 +48,8 @@
         sending.join()
         try scenario.play(scenario.processes - 1, in: path)
       }
+      // A player would close what it inherits, as steps of its own.
+      Scenario.kept = nil
       let _: Void? = Monitor(0).wait(until: .now + .milliseconds(100)) { _ in nil }
     }
 
