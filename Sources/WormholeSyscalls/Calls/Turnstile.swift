@@ -1,0 +1,216 @@
+#if FAULT_POINTS
+  internal import WormholeCLinux
+
+  /// Processes whose threads run one at a time, in an order that a schedule decides.
+  ///
+  /// The header `Turnstile.h` is the manual. Here are the calls of the process that schedules, and
+  /// of the processes that it schedules.
+  package enum Turnstile {
+    /// What a schedule does at a step, in place of letting the same player continue.
+    package enum Move: Hashable, Sendable {
+      case go(player: Int)
+      case kill(process: Int)
+      case suspend(process: Int, Duration)
+      /// The call of the process that has the turn fails.
+      case fail(process: Int, Errno)
+      /// In place of its next notices the process is told that notices were lost.
+      case loseNotices(process: Int)
+    }
+
+    /// What a player was about to do.
+    package enum Doing: Hashable, Sendable {
+      case call(Call)
+      case wait, end, begin
+    }
+
+    /// A step of a round, with the player that came to it and the one that continued.
+    package struct Step: Sendable {
+      /// Nil for the keeper, at the beginning and after a kill.
+      package let player: Int?
+      package let process: Int?
+      package let thread: String
+      package let doing: Doing
+      /// The file of a call, or what a player waits for.
+      package let path: String
+      /// The players that could continue.
+      package let enabled: [Int]
+      /// Nil if the schedule did something else with the step.
+      package let chosen: Int?
+      package let clock: Int64
+      /// Whether no other process notices the call.
+      package let isLocal: Bool
+      package let isMove: Bool
+    }
+
+    package enum Outcome: Int, Sendable {
+      case over, deadlock, tooLong, crash, stuck, astray
+    }
+
+    package static let playerLimit = Int(turnstile_max_players)
+    package static let moveLimit = Int(turnstile_max_moves)
+
+    // MARK: The process that schedules
+
+    /// Makes the shared memory; from now on this process starts no task.
+    package static func make() throws(Errno) {
+      guard turnstile_make() == 0 else { throw Errno.current }
+    }
+
+    /// Forks the keeper, which calls the role in each player.
+    package static func start(
+      _ role: @escaping @convention(c) (Int32) -> Void
+    ) throws(Errno) {
+      guard turnstile_start_keeper(role) == 0 else { throw Errno.current }
+    }
+
+    package static func end() { turnstile_end_keeper() }
+
+    /// Prepares a round of so many processes; the last one begins once the others have ended.
+    package static func prepare(_ processes: Int, seed: UInt64, tellsPaths: Bool) {
+      turnstile_prepare(Int32(processes), seed, tellsPaths ? 1 : 0)
+    }
+
+    /// Lets a process begin only when another one has been killed.
+    package static func replace(_ other: Int, by process: Int) {
+      turnstile_replace(Int32(process), Int32(other))
+    }
+
+    package static func add(_ move: Move, at step: Int) {
+      var made = turnstile_move()
+      made.step = Int32(step)
+      switch move {
+      case .go(let player):
+        (made.kind, made.target) = (Int32(turnstile_switch.rawValue), Int32(player))
+      case .kill(let process):
+        (made.kind, made.target) = (Int32(turnstile_kill.rawValue), Int32(process))
+      case .suspend(let process, let time):
+        (made.kind, made.target) = (Int32(turnstile_suspend.rawValue), Int32(process))
+        made.value = time.inNanoseconds
+      case .fail(let process, let error):
+        (made.kind, made.target) = (Int32(turnstile_fail.rawValue), Int32(process))
+        made.value = Int64(error.rawValue)
+      case .loseNotices(let process):
+        (made.kind, made.target) = (Int32(turnstile_lose.rawValue), Int32(process))
+      }
+      precondition(turnstile_add_move(&made) == 0, "a schedule has too many moves")
+    }
+
+    /// Lets the enabled player with the highest rank continue; at each of the steps the current
+    /// player gets the lowest rank.
+    package static func draw(ranks: [Int], steps: [Int]) {
+      let ranks = (0..<playerLimit).map { Int32($0 < ranks.count ? ranks[$0] : 0) }
+      turnstile_draw(ranks, steps.map { Int32($0) }, Int32(steps.count))
+    }
+
+    package static func round() -> Outcome {
+      Outcome(rawValue: Int(turnstile_round().rawValue))!
+    }
+
+    package static var stepCount: Int { Int(turnstile_step_count()) }
+    package static var fingerprint: UInt64 { turnstile_fingerprint() }
+
+    /// The players that could continue at a step, and the one that came to it: what a search needs.
+    package static func choice(at number: Int) -> Choice {
+      let step = turnstile_step_at(Int32(number))!
+      return Choice(
+        player: Int(step.pointee.player), enabled: step.pointee.enabled,
+        suspended: step.pointee.suspended,
+        chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0)
+    }
+
+    /// What a search needs of a step: numbers below 0 stand for the keeper.
+    package struct Choice: Sendable {
+      package let player: Int
+      package let enabled: UInt32
+      package let suspended: UInt32
+      package let chosen: Int
+      package let isLocal: Bool
+    }
+
+    package static func step(at number: Int) -> Step {
+      let step = turnstile_step_at(Int32(number))!
+      let raw = step.pointee
+      let doing: Doing =
+        switch raw.call {
+        case Int32(turnstile_waits): .wait
+        case Int32(turnstile_ends): .end
+        case 0...: .call(unsafeBitCast(UInt8(raw.call), to: Call.self))
+        default: .begin
+        }
+      return Step(
+        player: raw.player < 0 ? nil : Int(raw.player),
+        process: raw.process < 0 ? nil : Int(raw.process),
+        thread: withUnsafeBytes(of: raw.thread, text), doing: doing,
+        path: withUnsafeBytes(of: raw.path, text),
+        enabled: (0..<playerLimit).filter { raw.enabled & (1 << UInt32($0)) != 0 },
+        chosen: raw.chosen < 0 ? nil : Int(raw.chosen), clock: raw.clock,
+        isLocal: raw.is_local != 0, isMove: raw.move >= 0)
+    }
+
+    private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    /// The numbers that a process has noted.
+    package static func notes(of process: Int) -> [Int] {
+      (0..<turnstile_note_count(Int32(process))).map {
+        Int(turnstile_note_at(Int32(process), $0))
+      }
+    }
+
+    package static func wasKilled(_ process: Int) -> Bool {
+      turnstile_was_killed(Int32(process)) != 0
+    }
+
+    /// The text that a process has set last: an error.
+    package static func text(of process: Int) -> String {
+      String(cString: turnstile_text(Int32(process)))
+    }
+
+    /// What went wrong with the round itself.
+    package static var trouble: String { String(cString: turnstile_trouble()) }
+
+    // MARK: The processes that are scheduled
+
+    /// Ends the preparations of this process; returns when the race has begun.
+    package static func begin() { turnstile_begin() }
+    package static func note(_ value: Int) { turnstile_note(Int64(value)) }
+    package static func setText(_ text: String) { turnstile_set_text(text) }
+
+    /// Waits at a fault point until the schedule lets this thread continue.
+    ///
+    /// - Returns: an error to report instead of making the call.
+    @inline(__always)
+    static func pass(
+      _ call: Call, _ descriptor: CInt, _ name: UnsafePointer<CChar>?
+    ) -> Errno? {
+      guard turnstile_plays() != 0 else { return nil }
+      let error = turnstile_at(
+        Int32(unsafeBitCast(call, to: UInt8.self)), call.changes ? 1 : 0, call.isLocal ? 1 : 0,
+        descriptor, name)
+      return error == 0 ? nil : Errno(rawValue: error)
+    }
+  }
+
+  extension Call {
+    /// Whether the call can end a wait of another thread.
+    fileprivate var changes: Bool {
+      switch self {
+      case .read, .pread, .fstat, .fstatat, .getdents, .fstatfs, .readlink, .ofdquery, .lseek,
+        .epollWait, .poll, .inotifyInit, .eventfd, .epoll, .pipe, .waitpid, .duplicate, .fsync:
+        false
+      default: true
+      }
+    }
+
+    /// Whether no other process notices the call, and no other process changes its result.
+    fileprivate var isLocal: Bool {
+      switch self {
+      case .inotifyInit, .eventfd, .epoll, .epollControl, .pipe, .fstatfs, .lseek, .duplicate,
+        .inotifyRemove:
+        true
+      default: false
+      }
+    }
+  }
+#endif

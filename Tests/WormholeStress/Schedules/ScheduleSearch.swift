@@ -1,0 +1,208 @@
+#if FAULT_POINTS
+  import WormholeSyscalls
+
+  /// A search for an order that breaks a promise: every order with few preemptions, and orders
+  /// that a seed draws.
+  struct ScheduleSearch {
+    struct Found {
+      let schedule: Schedule
+      let violation: String
+    }
+
+    /// What happens to processes, beside preemptions.
+    struct Harm: OptionSet {
+      let rawValue: Int
+      static let kills = Harm(rawValue: 1)
+      static let suspensions = Harm(rawValue: 2)
+      static let failures = Harm(rawValue: 4)
+      static let losses = Harm(rawValue: 8)
+    }
+
+    private struct Pending {
+      let entries: [Schedule.Entry]
+      let preemptions: Int
+      let harms: Int
+      let turns: Int
+    }
+
+    let rounds: ScheduledRounds
+    /// The end of the search.
+    var deadline: Instant
+    /// Whether every order in the bounds was run.
+    private(set) var isComplete = false
+
+    init(_ rounds: ScheduledRounds, until deadline: Instant) {
+      self.rounds = rounds
+      self.deadline = deadline
+    }
+
+    private var isLate: Bool { Instant.now >= deadline }
+
+    /// Runs every order with at most so many preemptions, the orders with fewer of them first, and
+    /// at most one harm in each.
+    ///
+    /// A preemption lets another thread go on where the same could. Where a thread waits or ends,
+    /// each thread that can go on does so in one of the orders; an order has at most two such turns
+    /// beside the usual ones. Before a call that no other process notices, nobody is preempted: the
+    /// same order comes with a preemption before the next call.
+    mutating func everyOrder(
+      _ limit: Int, seed: UInt64, _ harm: Harm = []
+    ) throws -> Found? {
+      var queues = [[Pending]](repeating: [], count: limit + 2)
+      queues[0] = [Pending(entries: [], preemptions: 0, harms: 0, turns: 0)]
+      while let level = queues.firstIndex(where: { !$0.isEmpty }) {
+        if isLate { return nil }
+        let next = queues[level].removeLast()
+        var schedule = Schedule(scenario: rounds.scenario, seed: seed)
+        schedule.entries = next.entries
+        if let violation = try rounds.run(schedule) {
+          return Found(schedule: schedule, violation: violation)
+        }
+        for longer in continuations(of: next, limit, harm) {
+          queues[longer.preemptions + longer.harms].append(longer)
+        }
+      }
+      isComplete = true
+      return nil
+    }
+
+    private static let turnLimit = 2
+
+    /// The orders that differ from the last one in one move behind its moves.
+    private func continuations(of last: Pending, _ limit: Int, _ harm: Harm) -> [Pending] {
+      var found: [Pending] = []
+      let first = last.entries.last.map { $0.step + 1 } ?? 0
+      for number in first..<max(first, Turnstile.stepCount) {
+        let choice = Turnstile.choice(at: number)
+        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
+        for player in 0..<Turnstile.playerLimit
+        where (choice.enabled | choice.suspended) & 1 << UInt32(player) != 0
+          && player != choice.chosen
+        {
+          let resumes = choice.suspended & 1 << UInt32(player) != 0
+          let preempts = resumes || goesOn && player != choice.player
+          if preempts {
+            if last.preemptions + last.harms >= limit || choice.isLocal { continue }
+          } else if last.turns >= Self.turnLimit {
+            continue
+          }
+          found.append(
+            Pending(
+              entries: last.entries + [Schedule.Entry(step: number, move: .go(player: player))],
+              preemptions: last.preemptions + (preempts ? 1 : 0), harms: last.harms,
+              turns: last.turns + (preempts ? 0 : 1)))
+        }
+        // A harm takes the place of a preemption.
+        guard last.harms == 0, !harm.isEmpty, goesOn, !choice.isLocal,
+          last.preemptions < max(1, limit)
+        else { continue }
+        for move in moves(at: number, harm) {
+          found.append(
+            Pending(
+              entries: last.entries + [Schedule.Entry(step: number, move: move)],
+              preemptions: last.preemptions, harms: 1, turns: last.turns))
+        }
+      }
+      return found
+    }
+
+    private func moves(at number: Int, _ harm: Harm) -> [Turnstile.Move] {
+      let step = Turnstile.step(at: number)
+      guard let process = step.process, process < rounds.scenario.processes - 1 else { return [] }
+      var moves: [Turnstile.Move] = []
+      if harm.contains(.kills), rounds.scenario.mayKill(process) {
+        moves.append(.kill(process: process))
+      }
+      if harm.contains(.suspensions) {
+        moves.append(.suspend(process: process, Scenario.suspension))
+      }
+      if harm.contains(.failures), case .call = step.doing {
+        moves.append(.fail(process: process, .noSpace))
+      }
+      if harm.contains(.losses), step.doing == .call(.read) {
+        moves.append(.loseNotices(process: process))
+      }
+      return moves
+    }
+
+    /// Runs orders that seeds draw: a rank for each thread, and moments at which the current thread
+    /// gets the lowest rank, a kill or suspension in every second one.
+    mutating func drawnOrders(_ count: Int, seed: UInt64, _ harm: Harm) throws -> Found? {
+      var length = 60
+      for number in 0..<count {
+        if isLate { return nil }
+        var dice = Dice(seed: seed, stream: UInt64(number))
+        var schedule = Schedule(scenario: rounds.scenario, seed: 1)
+        if !harm.isEmpty, dice.oneIn(2) {
+          let step = dice.number(0..<length)
+          let process = dice.number(0..<rounds.scenario.processes - 1)
+          let isKill = harm.contains(.kills) && rounds.scenario.mayKill(process) && dice.oneIn(2)
+          if isKill {
+            schedule = schedule.adding(.kill(process: process), at: step)
+          } else if harm.contains(.suspensions) {
+            schedule = schedule.adding(.suspend(process: process, Scenario.suspension), at: step)
+          }
+        }
+        let ranks = Array(1...Turnstile.playerLimit).shuffled(using: &dice)
+        let steps = (0..<dice.number(1..<6)).map { _ in dice.number(0..<length) }
+        let violation = try rounds.run(schedule) { Turnstile.draw(ranks: ranks, steps: steps) }
+        length = max(20, Turnstile.stepCount)
+        guard let violation else { continue }
+        let explicit = Self.explicit(schedule)
+        guard let again = try rounds.run(explicit) else {
+          return Found(schedule: explicit, violation: "unrepeatable: \(violation)")
+        }
+        return Found(schedule: explicit, violation: again)
+      }
+      return nil
+    }
+
+    /// The last round's order, with each of its turns as a move.
+    private static func explicit(_ drawn: Schedule) -> Schedule {
+      var schedule = drawn
+      for number in 0..<Turnstile.stepCount {
+        let choice = Turnstile.choice(at: number)
+        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
+        let isUsual = goesOn ? choice.chosen == choice.player : choice.enabled.nonzeroBitCount == 1
+        let isHarm = drawn.entries.contains {
+          if case .suspend = $0.move { false } else { $0.step == number }
+        }
+        if choice.chosen >= 0, !isUsual, !isHarm, schedule.entries.count < Turnstile.moveLimit {
+          schedule = schedule.adding(.go(player: choice.chosen), at: number)
+        }
+      }
+      return schedule
+    }
+
+    /// Leaves out moves for as long as a promise of the same kind breaks.
+    mutating func shrink(_ found: Found) throws -> Found {
+      var best = found
+      let kind = found.violation.prefix { $0 != ":" }
+      var size = max(1, best.schedule.entries.count / 2)
+      while true {
+        var start = 0
+        var isShorter = false
+        while start < best.schedule.entries.count {
+          var shorter = best.schedule
+          shorter.entries.removeSubrange(start..<min(start + size, shorter.entries.count))
+          if let violation = try rounds.run(shorter), violation.prefix(while: { $0 != ":" }) == kind
+          {
+            best = Found(schedule: shorter, violation: violation)
+            isShorter = true
+          } else {
+            start += size
+          }
+        }
+        if size == 1, !isShorter { return best }
+        size = max(1, size / 2)
+      }
+    }
+  }
+
+  extension Scenario {
+    /// Whether a schedule may kill the process: the promises hold for the others then.
+    func mayKill(_ process: Int) -> Bool {
+      replacement.map { process != $0.by } ?? true
+    }
+  }
+#endif
