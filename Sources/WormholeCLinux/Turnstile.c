@@ -168,6 +168,12 @@ static struct turnstile_step *record(int32_t from, uint32_t mask) {
     step->process = player->process;
     step->call = player->call;
     step->is_local = player->is_local;
+    step->access = player->access;
+    step->is_watched = player->is_watched;
+    step->object = player->object;
+    step->folder = player->folder;
+    step->other = player->other;
+    step->other_folder = player->other_folder;
     memcpy(step->thread, player->name, sizeof step->thread);
     memcpy(step->path, player->path, sizeof step->path);
   }

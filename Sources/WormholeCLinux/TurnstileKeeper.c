@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,13 +39,7 @@ static void play(int32_t number) {
   player->handle = pthread_self();
   turnstile_await(number);
   role_of(number);
-  turnstile_world->processes[number].is_ready = 1;
-  player->state = player_done;
-  player->call = turnstile_ends;
-  player->path[0] = 0;
-  turnstile_changed();
-  turnstile_hand_to(turnstile_choose(number));
-  for (;;) pause();
+  turnstile_finish();
 }
 
 static int fork_players(void) {
@@ -201,6 +196,19 @@ int turnstile_start_keeper(void (*role)(int32_t)) {
   }
 }
 
+void turnstile_pin(int32_t number) {
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all) == -1) return;
+  int32_t left = number % CPU_COUNT(&all);
+  for (int processor = 0; processor < CPU_SETSIZE; processor += 1) {
+    if (!CPU_ISSET(processor, &all) || left-- > 0) continue;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
 void turnstile_end_keeper(void) {
   if (keeper <= 0) return;
   kill(keeper, SIGKILL);
@@ -208,14 +216,13 @@ void turnstile_end_keeper(void) {
   keeper = 0;
 }
 
-void turnstile_prepare(int32_t processes, uint64_t seed, int tells_paths) {
+void turnstile_prepare(int32_t processes, uint64_t seed) {
   struct world *world = turnstile_world;
   /* The words stay: the keeper waits on them. */
   size_t begin = offsetof(struct world, keeper_word);
   memset((char *)world + begin, 0, offsetof(struct world, steps) - begin);
   world->process_count = processes;
   world->seed = seed;
-  world->tells_paths = tells_paths;
   world->current = turnstile_keeper;
   world->fingerprint = 0xcbf29ce484222325u;
   for (int32_t number = 0; number < turnstile_max_processes; number += 1)

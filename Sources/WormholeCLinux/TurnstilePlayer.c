@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,56 +25,114 @@ static void take_turn(void) {
   turnstile_await(own);
 }
 
-static void set_path(struct player *player, int descriptor, const char *name) {
-  size_t length = 0;
-  char *path = player->path;
+/* The path of a call, below the container; without a descriptor the name is the path. */
+static void path_of(char *path, size_t size, int descriptor, const char *name) {
   path[0] = 0;
-  if (turnstile_world->tells_paths && descriptor >= 0) {
-    char link[64], folder[512];
+  if (descriptor >= 0) {
+    char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    ssize_t count = readlink(link, folder, sizeof folder - 1);
-    folder[count > 0 ? count : 0] = 0;
-    /* The container's own path is the same in each line. */
-    char *inside = strstr(folder, "/now");
-    inside = inside ? inside + 4 : folder;
-    if (*inside == '/') inside += 1;
-    length = strlen(inside);
-    if (length > sizeof player->path - 48) {
-      inside += length - (sizeof player->path - 48);
-      length = sizeof player->path - 48;
-    }
-    memcpy(path, inside, length);
-    if (name && length) path[length++] = '/';
+    ssize_t count = readlink(link, path, size - 1);
+    path[count > 0 ? count : 0] = 0;
   }
-  if (name) {
-    size_t left = sizeof player->path - 1 - length, count = strlen(name);
-    if (count > left) {
-      name += count - left;
-      count = left;
-    }
-    memcpy(path + length, name, count);
-    length += count;
-  }
-  path[length] = 0;
-  /* Numbers of processes differ from run to run. */
-  if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "proc/", 5) == 0) {
-    snprintf(path, sizeof player->path, "/proc");
-    player->is_local = 1;
+  size_t length = strlen(path);
+  if (name && strcmp(name, ".") != 0)
+    snprintf(path + length, size - length, "%s%s", length ? "/" : "", name);
+  /* The container's own path is the same in each line. */
+  char *inside = strncmp(path, "/", 1) == 0 ? strstr(path, "/now") : NULL;
+  if (inside && (inside[4] == '/' || inside[4] == 0)) {
+    inside += inside[4] == '/' ? 5 : 4;
+    memmove(path, inside, strlen(inside) + 1);
   }
 }
 
-int turnstile_at(int32_t call, int changes, int is_local, int descriptor, const char *name) {
+static uint64_t hash_of(const char *bytes, size_t count) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t index = 0; index < count; index += 1)
+    hash = (hash ^ (uint8_t)bytes[index]) * 0x100000001b3u;
+  return hash;
+}
+
+/* A removed file counts under its last name. */
+static void hash_path(char *path, uint64_t *object, uint64_t *folder) {
+  static const char mark[] = " (deleted)";
+  for (char *found; (found = strstr(path, mark)) != NULL;)
+    memmove(found, found + sizeof mark - 1, strlen(found + sizeof mark - 1) + 1);
+  char *slash = strrchr(path, '/');
+  *object = hash_of(path, strlen(path));
+  *folder = hash_of(path, slash ? (size_t)(slash - path) : 0);
+}
+
+static void set_path(struct player *player, int descriptor, const char *name) {
+  player->path[0] = 0;
+  player->object = player->folder = 0;
+  if (turnstile_world->mode != mode_race) return;
+  char path[1024];
+  path_of(path, sizeof path, descriptor, name);
+  /* Numbers of processes differ from run to run. */
+  if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "proc/", 5) == 0) {
+    strcpy(path, "/proc");
+    player->is_local = 1;
+  }
+  size_t length = strlen(path), most = sizeof player->path - 1;
+  snprintf(player->path, sizeof player->path, "%s", path + (length > most ? length - most : 0));
+  hash_path(path, &player->object, &player->folder);
+}
+
+void turnstile_also(int descriptor, const char *name) {
+  if (!turnstile_plays() || turnstile_world->mode != mode_race) return;
+  char path[1024];
+  path_of(path, sizeof path, descriptor, name);
+  hash_path(path, &here()->other, &here()->other_folder);
+}
+
+void turnstile_only_reads(void) {
+  if (turnstile_plays()) here()->only_reads = 1;
+}
+
+static void note_watch(int descriptor) {
+  struct world *world = turnstile_world;
+  char path[1024];
+  uint64_t object, folder;
+  path_of(path, sizeof path, descriptor, NULL);
+  hash_path(path, &object, &folder);
+  if (world->watch_count < turnstile_max_watches) world->watches[world->watch_count] = object;
+  world->watch_count += 1;
+}
+
+static int is_watched(uint64_t object) {
+  struct world *world = turnstile_world;
+  if (world->watch_count > turnstile_max_watches) return 1;
+  for (int32_t number = 0; number < world->watch_count; number += 1)
+    if (world->watches[number] == object) return 1;
+  return 0;
+}
+
+static int is_directory(int descriptor) {
+  struct stat status;
+  return fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int descriptor,
+                 const char *name) {
   struct player *player = here();
   /* Its last call has been made by now. */
   if (player->changes) turnstile_world->changes += 1;
   player->changes = 0;
   player->call = call;
   player->is_local = is_local;
+  if (access == turnstile_reads_status)
+    access = is_directory(descriptor) ? turnstile_reads_listing : turnstile_reads_file;
+  if (access == turnstile_watches) note_watch(descriptor);
+  player->access = player->only_reads ? turnstile_reads_name : access;
   set_path(player, descriptor, name);
+  player->is_watched = is_watched(player->object) || is_watched(player->folder) ||
+                       is_watched(player->other_folder);
   player->state = player_ready;
   turnstile_world->error = 0;
   take_turn();
-  player->changes = changes;
+  player->changes = changes && !player->only_reads;
+  player->only_reads = 0;
+  player->other = player->other_folder = 0;
   int error = turnstile_world->error;
   turnstile_world->error = 0;
   return error;
@@ -93,6 +152,8 @@ static void block(enum player_state state, const void *address, int64_t deadline
   player->seen = turnstile_world->changes;
   player->call = turnstile_waits;
   player->is_local = 0;
+  player->access = turnstile_accesses_else;
+  player->object = player->folder = 0;
   snprintf(player->path, sizeof player->path, "%s", why);
   take_turn();
   player->state = player_ready;
@@ -252,6 +313,7 @@ void turnstile_end_thread(void) {
   player->state = player_free;
   player->call = turnstile_ends;
   player->path[0] = 0;
+  player->access = turnstile_accesses_else;
   turnstile_changed();
   /* Somebody may wait in order to join this thread. */
   release(player_awaits_broadcast, player);
@@ -295,7 +357,27 @@ void turnstile_begin(void) {
   here()->state = player_parked;
   here()->call = turnstile_begins;
   here()->path[0] = 0;
+  here()->access = turnstile_accesses_else;
   take_turn();
+}
+
+void turnstile_finish(void) {
+  if (!turnstile_plays()) return;
+  struct player *player = here();
+  turnstile_world->processes[player->process].is_ready = 1;
+  /* Not free: the threads still wait for their turns. */
+  for (int32_t number = 0; number < turnstile_max_players; number += 1) {
+    struct player *other = &turnstile_world->players[number];
+    if (other->state != player_free && other->process == player->process)
+      other->state = player_dead;
+  }
+  player->state = player_done;
+  player->call = turnstile_ends;
+  player->path[0] = 0;
+  player->access = turnstile_accesses_else;
+  turnstile_changed();
+  turnstile_hand_to(turnstile_choose(turnstile_player));
+  for (;;) pause();
 }
 
 #endif

@@ -21,7 +21,8 @@ enum player_state {
 
 struct player {
   uint32_t word;
-  int32_t state, process, call, is_local, changes, rank;
+  int32_t state, process, call, is_local, changes, rank, access, only_reads, is_watched;
+  uint64_t object, folder, other, other_folder;
   const void *address;
   int64_t deadline;
   uint64_t seen;
@@ -47,7 +48,7 @@ enum turnstile_request { request_outcome, request_kill };
 struct world {
   /* Words for waiting: the number of rounds asked for and run, and the keeper's turn. */
   uint32_t asked, answered, keeper_word;
-  int32_t mode, process_count, tells_paths, is_drawn, request, request_target, outcome, current;
+  int32_t mode, process_count, is_drawn, request, request_target, outcome, current;
   int32_t move_count, step_count, change_count, error;
   uint64_t seed, changes, fingerprint;
   int64_t clock, jumps;
@@ -55,6 +56,9 @@ struct world {
   struct player players[turnstile_max_players];
   struct turnstile_move moves[turnstile_max_moves];
   int32_t change_steps[turnstile_max_moves];
+  /* The directories that a process of this round has watched, by the hashes of their paths. */
+  int32_t watch_count;
+  uint64_t watches[turnstile_max_watches];
   char trouble[256];
   struct turnstile_step steps[turnstile_max_steps];
 };

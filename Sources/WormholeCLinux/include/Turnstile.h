@@ -23,6 +23,7 @@ enum {
   turnstile_max_moves = 512,
   turnstile_max_notes = 256,
   turnstile_max_text = 400,
+  turnstile_max_watches = 64,
 };
 
 /* What a schedule does at a step, in place of letting the same player continue. */
@@ -44,12 +45,28 @@ struct turnstile_move {
 enum { turnstile_waits = -1, turnstile_ends = -2, turnstile_begins = -3 };
 
 struct turnstile_step {
-  int32_t player, process, call, chosen, move, is_local;
+  int32_t player, process, call, chosen, move, is_local, access, is_watched;
   /* The players that could continue, a bit each, and those that could if their process were not
      suspended: a switch to one of them resumes the process. */
   uint32_t enabled, suspended;
   int64_t clock;
+  /* Hashes of the path and of its directory; of a rename or link also those of the other name. */
+  uint64_t object, folder, other, other_folder;
   char thread[16], path[112];
+};
+
+/* What a call does with its path. Two calls of which neither writes what the other one uses have
+   the same results in both orders. */
+enum turnstile_access {
+  turnstile_accesses_else, /* notices, locks, and the like: in no order the same */
+  turnstile_reads_name,
+  turnstile_reads_file,
+  turnstile_reads_listing,
+  turnstile_writes_name,
+  turnstile_writes_file,
+  /* Of a directory as a listing, else as a file. */
+  turnstile_reads_status,
+  turnstile_watches,
 };
 
 enum turnstile_outcome {
@@ -71,9 +88,11 @@ int turnstile_exists(void);
 /* Forks the keeper. The role is called in each player's process, with its number. */
 int turnstile_start_keeper(void (*role)(int32_t process));
 void turnstile_end_keeper(void);
+/* Keeps this process and its children on one processor: the turn goes to another process sooner. */
+void turnstile_pin(int32_t number);
 
 /* Prepares a round. Then come the processes, the moves, and the round. */
-void turnstile_prepare(int32_t processes, uint64_t seed, int tells_paths);
+void turnstile_prepare(int32_t processes, uint64_t seed);
 /* The process begins only when the other one has been killed. */
 void turnstile_replace(int32_t process, int32_t other);
 int turnstile_add_move(const struct turnstile_move *move);
@@ -98,10 +117,18 @@ extern _Thread_local int32_t turnstile_player;
 static inline int turnstile_plays(void) { return turnstile_player >= 0; }
 /* The end of the preparations; returns when all processes are ready. */
 void turnstile_begin(void);
+/* The end of this process's part: all its threads stay where they are. Returns only in a process
+   that is not scheduled. */
+void turnstile_finish(void);
 void turnstile_note(int64_t value);
 void turnstile_set_text(const char *text);
 /* Before a call; returns the error to report in its place, or 0. */
-int turnstile_at(int32_t call, int changes, int is_local, int descriptor, const char *name);
+int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int descriptor,
+                 const char *name);
+/* Before a call with two names: the other one. */
+void turnstile_also(int descriptor, const char *name);
+/* Before an opening that makes no file. */
+void turnstile_only_reads(void);
 void turnstile_changed(void);
 int64_t turnstile_clock(int is_calendar);
 int64_t turnstile_modified(int is_directory);

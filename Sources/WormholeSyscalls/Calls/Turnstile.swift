@@ -66,8 +66,8 @@
     package static func end() { turnstile_end_keeper() }
 
     /// Prepares a round of so many processes; the last one begins once the others have ended.
-    package static func prepare(_ processes: Int, seed: UInt64, tellsPaths: Bool) {
-      turnstile_prepare(Int32(processes), seed, tellsPaths ? 1 : 0)
+    package static func prepare(_ processes: Int, seed: UInt64) {
+      turnstile_prepare(Int32(processes), seed)
     }
 
     /// Lets a process begin only when another one has been killed.
@@ -115,7 +115,21 @@
       return Choice(
         player: Int(step.pointee.player), enabled: step.pointee.enabled,
         suspended: step.pointee.suspended,
-        chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0)
+        chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0,
+        access: Access(rawValue: Int(step.pointee.access)) ?? .other,
+        isWatched: step.pointee.is_watched != 0,
+        object: step.pointee.object, folder: step.pointee.folder,
+        other: step.pointee.other, otherFolder: step.pointee.other_folder)
+    }
+
+    /// What a call does with its path.
+    package enum Access: Int, Sendable {
+      case other
+      case readsName, readsFile, readsListing
+      case writesName, writesFile
+      /// Only of a call: a step has another one in its place.
+      case readsStatus
+      case watches
     }
 
     /// What a search needs of a step: numbers below 0 stand for the keeper.
@@ -125,6 +139,14 @@
       package let suspended: UInt32
       package let chosen: Int
       package let isLocal: Bool
+      package let access: Access
+      /// Whether a process watches the directory, or has watched it in this round.
+      package let isWatched: Bool
+      /// Hashes of the call's path and of its directory; of a rename those of the other name too.
+      package let object: UInt64
+      package let folder: UInt64
+      package let other: UInt64
+      package let otherFolder: UInt64
     }
 
     package static func step(at number: Int) -> Step {
@@ -172,8 +194,15 @@
 
     // MARK: The processes that are scheduled
 
+    /// Whether this thread is one of a schedule.
+    package static var isScheduled: Bool { turnstile_plays() != 0 }
     /// Ends the preparations of this process; returns when the race has begun.
     package static func begin() { turnstile_begin() }
+    /// Ends this process's part without closing anything; returns only in a process that no
+    /// schedule has.
+    package static func finish() { turnstile_finish() }
+    /// Keeps this process on one processor, the number modulo their count.
+    package static func pin(_ number: Int) { turnstile_pin(Int32(number)) }
     package static func note(_ value: Int) { turnstile_note(Int64(value)) }
     package static func setText(_ text: String) { turnstile_set_text(text) }
 
@@ -187,7 +216,7 @@
       guard turnstile_plays() != 0 else { return nil }
       let error = turnstile_at(
         Int32(unsafeBitCast(call, to: UInt8.self)), call.changes ? 1 : 0, call.isLocal ? 1 : 0,
-        descriptor, name)
+        Int32(call.access.rawValue), descriptor, name)
       return error == 0 ? nil : Errno(rawValue: error)
     }
   }
@@ -207,9 +236,26 @@
     fileprivate var isLocal: Bool {
       switch self {
       case .inotifyInit, .eventfd, .epoll, .epollControl, .pipe, .fstatfs, .lseek, .duplicate,
-        .inotifyRemove:
+        .inotifyRemove, .fsync:
         true
       default: false
+      }
+    }
+
+    /// What the call does with its path, as far as the call alone shows it.
+    fileprivate var access: Turnstile.Access {
+      switch self {
+      case .fstatat, .readlink: .readsName
+      case .pread: .readsFile
+      case .getdents: .readsListing
+      case .fstat: .readsStatus
+      case .open, .rename, .link, .unlink, .mkdir, .rmdir, .symlink, .mknod: .writesName
+      // Closing releases locks.
+      case .write, .pwrite, .fchmod, .ftruncate, .utimensat, .fallocate, .clone, .copyRange,
+        .flock, .ofdlock, .close:
+        .writesFile
+      case .inotifyAdd: .watches
+      default: .other
       }
     }
   }

@@ -17,9 +17,10 @@
           return "error: process \(number): \(text)"
         }
       }
+      if self == .power, let broken = PowerPromise.violation() { return broken }
       let notes = (0..<processes).map { Self.pairs(Turnstile.notes(of: $0)) }
       return switch self {
-      case .updaters, .takeover: brokenSum(notes)
+      case .updaters, .takeover, .power: brokenSum(notes)
       case .mail, .cancel: brokenMail(notes)
       }
     }

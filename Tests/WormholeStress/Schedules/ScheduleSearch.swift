@@ -22,85 +22,134 @@
       let entries: [Schedule.Entry]
       let preemptions: Int
       let harms: Int
-      let turns: Int
     }
 
     let rounds: ScheduledRounds
+    /// This search's share: of so many searches, the one of this number.
+    let share: (number: Int, count: Int)
     /// The end of the search.
     var deadline: Instant
     /// Whether every order in the bounds was run.
     private(set) var isComplete = false
+    private(set) var footprint: Footprint
+    /// What orders that were left out rely on, and the threads that were not preempted.
+    private(set) var relied: [UInt64: UInt32] = [:]
+    /// The orders that were left out, by what they rely on.
+    private var leftOut: [UInt64: [Int: LeftOut]] = [:]
+    private var leftOutCount = 0
 
-    init(_ rounds: ScheduledRounds, until deadline: Instant) {
+    private struct LeftOut {
+      let pending: Pending
+      let player: Int
+    }
+
+    init(_ rounds: ScheduledRounds, share: (number: Int, count: Int), until deadline: Instant) {
       self.rounds = rounds
+      self.share = share
+      footprint = Footprint(processes: rounds.scenario.processes)
       self.deadline = deadline
     }
 
-    private var isLate: Bool { Instant.now >= deadline }
+    private var isOver: Bool { Instant.now >= deadline || rounds.isStopped }
 
     /// Runs every order with at most so many preemptions, the orders with fewer of them first, and
-    /// at most one harm in each.
+    /// at most one harm in each, which counts as a preemption.
     ///
     /// A preemption lets another thread go on where the same could. Where a thread waits or ends,
-    /// each thread that can go on does so in one of the orders; an order has at most two such turns
-    /// beside the usual ones. Before a call that no other process notices, nobody is preempted: the
-    /// same order comes with a preemption before the next call.
+    /// and several can go on, another choice than the usual one counts as a preemption. Before a
+    /// call that no other process notices, nobody is preempted: the same order comes with a
+    /// preemption before the next call. So it is before a call that concerns no other thread, see
+    /// ``Footprint``.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
       var queues = [[Pending]](repeating: [], count: limit + 2)
-      queues[0] = [Pending(entries: [], preemptions: 0, harms: 0, turns: 0)]
+      queues[0] = [Pending(entries: [], preemptions: 0, harms: 0)]
       while let level = queues.firstIndex(where: { !$0.isEmpty }) {
-        if isLate { return nil }
+        if isOver { return nil }
         let next = queues[level].removeLast()
         var schedule = Schedule(scenario: rounds.scenario, seed: seed)
         schedule.entries = next.entries
         if let violation = try rounds.run(schedule) {
           return Found(schedule: schedule, violation: violation)
         }
-        for longer in continuations(of: next, limit, harm) {
-          queues[longer.preemptions + longer.harms].append(longer)
+        let returned = footprint.note().flatMap { takeLeftOut(relyingOn: $0) }
+        var longer = continuations(of: next, limit, harm)
+        if next.entries.isEmpty {
+          // Each search has the orders that begin with its moves.
+          longer = longer.enumerated().filter { $0.offset % share.count == share.number }
+            .map(\.element)
         }
+        for one in longer + returned { queues[one.preemptions + one.harms].append(one) }
       }
       isComplete = true
       return nil
     }
 
-    private static let turnLimit = 2
+    /// The orders that were left out for a reason that the last round has shown to be wrong.
+    private mutating func takeLeftOut(relyingOn key: UInt64) -> [Pending] {
+      guard let all = leftOut[key] else { return [] }
+      let wrong = all.filter { footprint.isOther(key, than: $0.value.player) }
+      guard !wrong.isEmpty else { return [] }
+      for number in wrong.keys {
+        for other in leftOut.keys { leftOut[other]?[number] = nil }
+      }
+      relied[key] = nil
+      return wrong.sorted { $0.key < $1.key }.map(\.value.pending)
+    }
+
+    private mutating func leaveOut(
+      _ pending: Pending, relyingOn reliance: Footprint.Reliance, at player: Int
+    ) {
+      leftOutCount += 1
+      // Each search has its share of the orders with one move.
+      if pending.entries.count == 1, leftOutCount % share.count != share.number { return }
+      for key in reliance.keys {
+        leftOut[key, default: [:]][leftOutCount] = LeftOut(pending: pending, player: player)
+        relied[key, default: 0] |= 1 << UInt32(player)
+      }
+    }
+
+    /// The orders that were left out to the end.
+    var equalOrders: Int { Set(leftOut.values.flatMap(\.keys)).count }
 
     /// The orders that differ from the last one in one move behind its moves.
-    private func continuations(of last: Pending, _ limit: Int, _ harm: Harm) -> [Pending] {
+    private mutating func continuations(of last: Pending, _ limit: Int, _ harm: Harm) -> [Pending] {
       var found: [Pending] = []
       let first = last.entries.last.map { $0.step + 1 } ?? 0
       for number in first..<max(first, Turnstile.stepCount) {
         let choice = Turnstile.choice(at: number)
         let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
+        let reliance = goesOn ? footprint.reliance(choice) : nil
         for player in 0..<Turnstile.playerLimit
         where (choice.enabled | choice.suspended) & 1 << UInt32(player) != 0
           && player != choice.chosen
         {
+          guard last.preemptions + last.harms < limit else { continue }
           let resumes = choice.suspended & 1 << UInt32(player) != 0
           let preempts = resumes || goesOn && player != choice.player
-          if preempts {
-            if last.preemptions + last.harms >= limit || choice.isLocal { continue }
-          } else if last.turns >= Self.turnLimit {
-            continue
+          if preempts, choice.isLocal { continue }
+          let pending = Pending(
+            entries: last.entries + [Schedule.Entry(step: number, move: .go(player: player))],
+            preemptions: last.preemptions + 1, harms: last.harms)
+          if preempts, let reliance {
+            leaveOut(pending, relyingOn: reliance, at: choice.player)
+          } else {
+            found.append(pending)
           }
-          found.append(
-            Pending(
-              entries: last.entries + [Schedule.Entry(step: number, move: .go(player: player))],
-              preemptions: last.preemptions + (preempts ? 1 : 0), harms: last.harms,
-              turns: last.turns + (preempts ? 0 : 1)))
         }
-        // A harm takes the place of a preemption.
         guard last.harms == 0, !harm.isEmpty, goesOn, !choice.isLocal,
           last.preemptions < max(1, limit)
         else { continue }
         for move in moves(at: number, harm) {
-          found.append(
-            Pending(
-              entries: last.entries + [Schedule.Entry(step: number, move: move)],
-              preemptions: last.preemptions, harms: 1, turns: last.turns))
+          let pending = Pending(
+            entries: last.entries + [Schedule.Entry(step: number, move: move)],
+            preemptions: last.preemptions, harms: 1)
+          if let reliance, move.isSame(afterReading: reliance.onlyReads) {
+            leaveOut(pending, relyingOn: reliance, at: choice.player)
+          } else {
+            found.append(pending)
+          }
         }
       }
       return found
@@ -129,8 +178,8 @@
     /// gets the lowest rank, a kill or suspension in every second one.
     mutating func drawnOrders(_ count: Int, seed: UInt64, _ harm: Harm) throws -> Found? {
       var length = 60
-      for number in 0..<count {
-        if isLate { return nil }
+      for number in stride(from: share.number, to: count, by: share.count) {
+        if isOver { return nil }
         var dice = Dice(seed: seed, stream: UInt64(number))
         var schedule = Schedule(scenario: rounds.scenario, seed: 1)
         if !harm.isEmpty, dice.oneIn(2) {
@@ -195,6 +244,18 @@
         }
         if size == 1, !isShorter { return best }
         size = max(1, size / 2)
+      }
+    }
+  }
+
+  extension Turnstile.Move {
+    /// Whether it does the same before and after a call that no other thread notices.
+    fileprivate func isSame(afterReading onlyReads: Bool) -> Bool {
+      switch self {
+      case .suspend: true
+      // What a dead process has left is found.
+      case .kill: onlyReads
+      default: false
       }
     }
   }

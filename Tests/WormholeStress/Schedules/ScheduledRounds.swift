@@ -48,17 +48,23 @@
         sending.join()
         try scenario.play(scenario.processes - 1, in: path)
       }
-      // A player would close what it inherits, as steps of its own.
-      Scenario.kept = nil
       let _: Void? = Monitor(0).wait(until: .now + .milliseconds(100)) { _ in nil }
+    }
+
+    /// Whether another search has found a violation.
+    var isStopped: Bool { (try? Descriptor.status(ofPath: "\(folder)/../stop")) != nil }
+
+    /// Ends the other searches of the scenario.
+    func stopOthers() {
+      _ = try? Descriptor.open(path: "\(folder)/../stop", .writeOnlyNew, mode: 0o600)
     }
 
     /// Runs a round; returns the promise that was broken.
     func run(
-      _ schedule: Schedule, tellsPaths: Bool = false, drawing draw: (() -> Void)? = nil
+      _ schedule: Schedule, drawing draw: (() -> Void)? = nil
     ) throws -> String? {
       try clear()
-      Turnstile.prepare(scenario.processes, seed: schedule.seed, tellsPaths: tellsPaths)
+      Turnstile.prepare(scenario.processes, seed: schedule.seed)
       if let (former, next) = scenario.replacement { Turnstile.replace(former, by: next) }
       for entry in schedule.entries { Turnstile.add(entry.move, at: entry.step) }
       draw?()
