@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -114,6 +115,17 @@ __attribute__((constructor)) static void keep_arguments(int count, char **words)
 char **linux_arguments(void) { return arguments; }
 
 int linux_is_main_thread(void) { return gettid() == getpid(); }
+
+int linux_set_modified(int directory, const char *name, int64_t nanoseconds) {
+  struct timespec times[2] = {
+      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+      {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}};
+  return utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int linux_start_writing(int descriptor) {
+  return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
 
 int linux_fstatfs(int descriptor, struct linux_file_system *into) {
   struct statfs status;

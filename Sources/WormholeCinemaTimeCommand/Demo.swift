@@ -10,26 +10,10 @@ import WormholeSyscalls
 final class Demo: Sendable {
   private let stage = Demonstration("cinematime")
   private let output: Output
-  private let state = Monitor(State())
+  private let apps = Monitor<[Child]>([])
   private let count = 120
-  private let isShown: Bool
 
-  private struct State {
-    var apps: [Child] = []
-    var next = 0
-    var finished = 0
-    /// The customers with a confirmed ticket, and the customers without a confirmation.
-    var confirmed: [String] = []
-    var unconfirmed: [String] = []
-    var killed = 0
-    var stopped = 0
-    var failure: (any Error)?
-  }
-
-  init(_ output: Output) {
-    self.output = output
-    isShown = !output.isQuiet && StandardStream.error.isTerminal
-  }
+  init(_ output: Output) { self.output = output }
 
   func run() throws {
     try stage.run({ try SharedContainer(directory: stage.path + "/office") }, play)
@@ -39,111 +23,35 @@ final class Demo: Sendable {
     try output.write(
       line: "Both apps run, and many other processes sell tickets.")
     for role in Role.allCases { try startApp(role) }
-    try storm()
+    let ended = try storm()
     try output.write(line: "Some sellers were killed during a sale, and some were suspended.")
     // Both apps start again, from the state that the killed apps have left.
     try replaceApps()
-    try reconcile(container)
+    try reconcile(container, ended)
   }
 
   // MARK: The storm
 
-  private func storm() throws {
-    let sellers = try (0..<4).map { _ in
-      try stage.attempt { () throws(Errno) in
-        try Thread("seller") {
-          var random = SystemRandomNumberGenerator()
-          while let next = self.begin() {
-            do {
-              try self.sell(next, &random)
-            } catch {
-              self.state.withLock { $0.failure = $0.failure ?? error }
-            }
-            self.finishOne()
-          }
-        }
-      }
-    }
-    for seller in sellers { seller.join() }
-    if isShown { try? StandardStream.error.write("\r\u{1B}[K") }
-    if let failure = state.withLock({ $0.failure }) { throw failure }
-  }
-
-  private func begin() -> Int? {
-    state.withLock { state in
-      guard state.next < count, state.failure == nil else { return nil }
-      state.next += 1
-      return state.next
+  /// Makes each purchase in a process of its own.
+  private func storm() throws -> [Storm.Ended] {
+    try Storm(stage, of: count, confirmed: "sold", output).run { number, output in
+      let movie = Movie.all.randomElement()!
+      let role = Role.allCases.randomElement()!
+      let words = ["buy", "\(movie.id)", "--yes"]
+      return try self.spawn(
+        ["--as", role.rawValue, "--for", Self.customer(number)] + words, output: output)
     }
   }
 
-  private func finishOne() {
-    state.withLock { $0.finished += 1 }
-    show()
-  }
-
-  /// Draws a bar, and the numbers of sold tickets and of killed and stopped sellers.
-  private func show() {
-    guard isShown else { return }
-    // Under the lock, so that no thread draws an earlier state over a later one.
-    state.withLock { state in
-      let width = 24
-      let full = state.finished * width / count
-      let bar = String(repeating: "█", count: full) + String(repeating: "░", count: width - full)
-      try? StandardStream.error.write(
-        "\r\(bar) \(state.finished) of \(count): \(state.confirmed.count) sold, "
-          + "\(state.killed) killed, \(state.stopped) stopped\u{1B}[K")
-    }
-  }
-
-  /// Makes one purchase in a process of its own.
-  private func sell(_ number: Int, _ random: inout SystemRandomNumberGenerator) throws {
-    let movie = Movie.all.randomElement(using: &random)!
-    let role = Role.allCases.randomElement(using: &random)!
-    let customer = "guest \(number)"
-    let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
-    let child = try spawn(
-      ["--as", role.rawValue, "--for", customer, "buy", "\(movie.id)", "--yes"],
-      output: conduit.writing)
-    conduit.closeWriting()
-    // One process in four is killed, and one in twenty is suspended for longer than other processes
-    // wait.
-    let fate = Int.random(in: 0..<20, using: &random)
-    if fate < 6 { stage.pause(.microseconds(Int.random(in: 0..<40_000, using: &random))) }
-    if fate < 5 {
-      try? child.send(.kill)
-      state.withLock { $0.killed += 1 }
-    } else if fate == 5 {
-      try? child.send(.stop)
-      state.withLock { $0.stopped += 1 }
-      show()
-      stage.pause(.milliseconds(1200))
-      try? child.send(.go)
-    }
-    let said = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
-    let status = try stage.end(child)
-    state.withLock { state in
-      // A confirmation that ends in a line feed is complete: the sale is permanent.
-      if said.last == UInt8(ascii: "\n") {
-        state.confirmed.append(customer)
-      } else {
-        state.unconfirmed.append(customer)
-      }
-      if status != .exited(0), status != .exited(1), status != .signalled(9) {
-        state.failure =
-          state.failure
-          ?? Failure(
-            .software, "system", "cannot show the demonstration: a seller ended: \(status.code)")
-      }
-    }
-  }
+  private static func customer(_ number: Int) -> String { "guest \(number)" }
 
   // MARK: The books
 
-  private func reconcile(_ container: SharedContainer) throws {
+  private func reconcile(_ container: SharedContainer, _ ended: [Storm.Ended]) throws {
     let books = try BoxOffice(container, as: .phone).books
     let owners = Set(books.tickets.map(\.customer))
-    let (confirmed, unconfirmed) = state.withLock { ($0.confirmed, $0.unconfirmed) }
+    let confirmed = ended.filter(\.isConfirmed).map { Self.customer($0.number) }
+    let unconfirmed = ended.filter { !$0.isConfirmed }.map { Self.customer($0.number) }
     let kept = confirmed.count { owners.contains($0) }
     let sold = unconfirmed.count { owners.contains($0) }
     let lines = [
@@ -162,7 +70,7 @@ final class Demo: Sendable {
   }
 
   private func replaceApps() throws {
-    for app in state.withLock({ $0.apps }) {
+    for app in apps.withLock({ $0 }) {
       try? app.send(.kill)
       _ = try stage.end(app)
     }
@@ -174,7 +82,7 @@ final class Demo: Sendable {
   private func startApp(_ role: Role) throws {
     let conduit = try stage.attempt { () throws(Errno) in try SharedPipe() }
     let app = try spawn(["--as", role.rawValue, "run"], output: conduit.writing)
-    state.withLock { $0.apps.append(app) }
+    apps.withLock { $0.append(app) }
     conduit.closeWriting()
     // The app's first line of output shows that the app displays its content.
     _ = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 0) }

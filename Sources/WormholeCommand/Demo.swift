@@ -36,10 +36,12 @@ struct Demo {
     try handle()
     try tell("\nA process is suspended during a change. After a second, others take over its lock.")
     try stop()
+    try tell("\nSixty processes count at once. Some of them are killed, and some are suspended.")
+    try storm()
     try tell("\nThe directory is removed.")
   }
 
-  // MARK: The four acts
+  // MARK: The five acts
 
   private func ask() throws {
     let question = "watch question --now --count 1 --exec"
@@ -85,6 +87,33 @@ struct Demo {
     try expect(.exited(0), of: sleeper)
     try tell("  the process resumed, found a newer value, and ran its command again on it")
     try show("get tickets")
+  }
+
+  private func storm() throws {
+    let count = 60
+    let words = "update total --add 1"
+    try announce(words, [], " &")
+    try tell("  and again, until \(count) processes were started, four at a time")
+    let ended = try Storm(stage, of: count, confirmed: "counted", output).run { _, output in
+      try spawn(words, [], output: output)
+    }
+    let channel = try SharedContainer(directory: stage.path + "/container").channel(
+      "total", of: Int.self)
+    let total = try channel.value ?? 0
+    let confirmed = ended.filter(\.isConfirmed)
+    guard Set(confirmed.map(\.output)).count == confirmed.count,
+      (confirmed.count...ended.count).contains(total)
+    else {
+      throw Failure(
+        .software, "system",
+        "cannot show the demonstration: \(confirmed.count) of \(ended.count) processes have "
+          + "printed a total, and the total is \(total)")
+    }
+    try tell(
+      """
+        each process that printed a total is counted, and no total was printed twice
+        each killed process is counted once, or not at all
+      """)
   }
 
   // MARK: The stage
@@ -179,11 +208,12 @@ extension Verb {
   static let demo = Verb(
     "demo", "run a short demonstration with real processes", [], [],
     [
-      "Works in a directory of its own below TMPDIR, and removes the directory. Takes two "
+      "Works in a directory of its own below TMPDIR, and removes the directory. Takes some "
         + "seconds; one second is the time until other processes take over from a suspended "
-        + "process."
+        + "process. On a terminal, shows the storm of the last scene while it lasts: a bar, and "
+        + "the numbers of processes counted, killed and suspended."
     ],
-    [Example("wormhole demo", "watch four short scenes")]
+    [Example("wormhole demo", "watch five short scenes")]
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

@@ -63,7 +63,10 @@ final class BridgedMachine {
   /// Waits until a peer is seen as running here.
   func waitUntilRunning(_ name: String, _ isRunning: Bool = true) throws {
     try wait("'\(name)' is seen as \(isRunning ? "running" : "absent")") {
-      try (container.peer(name).reachability == .running) == isRunning
+      let peer = container.peer(name)
+      let isShown = try peer.reachability == .running
+      // While a proxy is made, its presence is held for a moment.
+      return try isShown == isRunning && (peer.profile != nil || !isRunning)
     }
   }
 

@@ -65,33 +65,4 @@ import WormholeSyscalls
       }
     }
   }
-
-  /// The image's only file is the command, at the root.
-  @Test func theStaticCommandRunsAlone() throws {
-    // The static build of the checks has a folder of its own, beside that of this build.
-    let built = "\(Programs.built)/../../static/release/wormhole"
-    guard (try? Descriptor.status(ofPath: built)) != nil else {
-      return skip("the image", because: "no static command is built")
-    }
-    guard Processes.effectiveUser == 0 else {
-      return skip("the image", because: "only root can change the root of a process")
-    }
-    let image = try #require(article.blocks.first { $0.mark == "image" })
-    #expect(image.lines.count == 3)
-    let copy = image.lines[1].split(separator: " ")
-    #expect(image.lines[2] == "ENTRYPOINT [\"\(copy[2])\"]")
-    let script = """
-      cp '\(built)' root\(copy[2]) && mount --bind /proc root/proc &&
-      chroot root \(copy[2]) --container /var/hole put film M &&
-      chroot root \(copy[2]) --container /var/hole get film
-      """
-    let outcome = try run(
-      "sh",
-      [
-        "-c",
-        "cd '\(folder.path)' && mkdir -p root/proc root/var && exec unshare -m sh -c '\(script)'"
-          .replacing("'\(built)'", with: built),
-      ])
-    #expect(outcome.output == "M\n", "\(outcome.errors)")
-  }
 }

@@ -27,6 +27,8 @@ package final class Carrier: Sendable {
   let container: SharedContainer
   let senders: SenderHomes
   private let latest = Monitor<MessageStamp?>(nil)
+  /// See ``takeRequests(_:)``.
+  let requests = Monitor<RequestHandler?>(nil)
 
   package init(_ container: SharedContainer) throws(WormholeError) {
     try container.storage.checkOwner("carry messages of", container.directory)

@@ -1,8 +1,8 @@
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
-/// One watch on all proxies of a carrier: on their inboxes, their receipts and the requests to
-/// cancel messages in transit.
+/// One watch on all proxies of a carrier: on their inboxes, their receipts, their contexts and the
+/// requests to cancel messages in transit.
 ///
 /// The handler is called on one thread at a time. As everywhere, a notice is a hint: the handler
 /// lists the directories of the named proxies.
@@ -52,6 +52,14 @@ package final class CarrierWatch: Sendable {
     do throws(Errno) {
       let watches = [
         try home.watch(.inbox, .movedTo, notice), try home.watch(.receipts, .movedTo, notice),
+        try home.watch(.context, .movedTo) { signal in
+          if case .changed(let names) = signal,
+            !names.contains(where: { $0.ends(with: ContextName.waitingMark) })
+          {
+            return
+          }
+          notice(signal)
+        },
         try home.watch(.claimed) { signal in
           // The carrier's own claims are no news.
           if case .changed(let names) = signal,

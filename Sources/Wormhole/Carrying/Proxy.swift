@@ -19,7 +19,11 @@ package final class Proxy: Sendable {
   private struct Shown {
     var presence: Presence?
     var profile: MemberProfile?
+    /// Requests to and from the member's process.
+    var exchange: LiveMailbox?
   }
+
+  var shownExchange: LiveMailbox? { shown.withLock { $0.exchange } }
 
   init(
     _ carrier: Carrier, _ home: MemberDirectory, _ resident: Carrier.Resident, _ machine: String?
@@ -258,13 +262,14 @@ package final class Proxy: Sendable {
       of: name, incarnation, program: program, since: since, info: info)
     try shown.withLock { shown throws(WormholeError) in
       guard shown.profile != profile else { return }
+      let folder: OpenDirectory
       do throws(Errno) {
         if shown.presence == nil {
           guard let presence = try home.takePresence() else { throw .busy }
           shown.presence = presence
         }
         // A reader of the profile must find the folder.
-        _ = try home.makeLive(incarnation)
+        folder = try home.makeLive(incarnation)
       } catch {
         guard error == .busy else {
           throw WormholeError(error, Carrier.standing, name, at: home)
@@ -272,6 +277,10 @@ package final class Proxy: Sendable {
         throw WormholeError(
           .nameTaken, Carrier.standing, name, because: "another process has the name",
           hint: "end the other process", errno: error)
+      }
+      if shown.exchange?.incarnation != incarnation {
+        shown.exchange?.close()
+        shown.exchange = try exchange(in: folder, as: incarnation)
       }
       try home.write(profile)
       shown.profile = profile
@@ -284,6 +293,7 @@ package final class Proxy: Sendable {
       defer { shown = Shown() }
       return shown
     }
+    held.exchange?.close()
     guard let presence = held.presence, presence.isHeld else { return }
     if let profile = held.profile { try? home.removeLive(profile.incarnation) }
     presence.release()

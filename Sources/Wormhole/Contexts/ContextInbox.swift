@@ -10,7 +10,8 @@ internal import WormholeSyscalls
 ///     <from>,taking    being handled
 ///     <from>           received last
 enum ContextName {
-  static func next(_ from: String) -> String { "\(from),next" }
+  static let waitingMark = ",next"
+  static func next(_ from: String) -> String { from + waitingMark }
   static func taking(_ from: String) -> String { "\(from),taking" }
 
   /// Returns the sender of any context; nil for all other names.
@@ -20,7 +21,7 @@ enum ContextName {
 
   /// Returns the sender of a context that is not received yet; nil for all other names.
   static func waiting(_ file: String) -> String? {
-    for end in [",next", ",taking"] where file.ends(with: end) {
+    for end in [waitingMark, ",taking"] where file.ends(with: end) {
       let from = String(file.dropLast(end.count))
       return EscapedName.unescape(from) == nil ? nil : from
     }

@@ -162,6 +162,7 @@ enum LiveFile {
 
   struct RefusalBody: Codable {
     let error: String
+    var unreachable: Bool?
   }
 
   /// A reply, or the refusal of the request.

@@ -4,6 +4,10 @@ internal import WormholeSyscalls
 
 /// Replies to requests, and confirmations for senders that wait for a handler.
 extension LiveMailbox {
+  func hasWaited(_ name: LiveName) -> Bool {
+    container.options.environment.sinceBoot() - name.sent > Duration.milliseconds(10).inNanoseconds
+  }
+
   func refuse(_ name: LiveName, _ core: LiveMessage, _ reason: String) {
     reply(name, core) {
       .content(try BinaryEncoder().encode(LiveFile.RefusalBody(error: reason)))

@@ -38,6 +38,8 @@ final class LiveMailbox: Service {
   let begun: ActiveSubscriptions
   private let endWatch = Monitor<NamedWatch?>(nil)
   private let threadHold = Monitor<ThreadHold?>(nil)
+  /// Takes requests and messages in place of the handlers, for a carrier.
+  private let carry: Carrying?
 
   private struct Handlers {
     var next = 0
@@ -63,17 +65,17 @@ final class LiveMailbox: Service {
 
   /// A closure that replies to a request.
   typealias Answering = @Sendable (Request) -> Void
+  typealias Carrying = @Sendable (LiveMailbox, LiveName, LiveMessage) -> Void
 
   init(
     _ container: SharedContainer, _ home: MemberDirectory, _ folder: OpenDirectory,
-    _ incarnation: Incarnation,
-    mark: String
+    _ incarnation: Incarnation, mark: String, carry: Carrying? = nil
   ) {
     self.container = container
     self.home = home
     self.folder = folder
     self.incarnation = incarnation
-    self.mark = mark
+    (self.mark, self.carry) = (mark, carry)
     begun = ActiveSubscriptions(container.directory)
     let asking = PendingReplies(container.options.time)
     self.asking = asking
@@ -290,13 +292,10 @@ final class LiveMailbox: Service {
     }
   }
 
-  private func hasWaited(_ name: LiveName) -> Bool {
-    container.options.environment.sinceBoot() - name.sent > Duration.milliseconds(10).inNanoseconds
-  }
-
   private func handle(_ name: LiveName, _ core: LiveMessage) {
     let kind = core.header.kind
     guard !core.isLate else { return core.tellLate() }
+    if let carry { return carry(self, name, core) }
     switch taker(of: name, core) {
     case .later: otherRunner.trigger(at: youngUntil)
     case .hearing(let calls):

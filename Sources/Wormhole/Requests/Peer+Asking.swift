@@ -246,6 +246,8 @@ struct OutgoingRequest: Sendable {
   /// The deadline in the file, in nanoseconds since the machine was started.
   private let lastMoment: Int64
   private let timeout: Duration
+  /// The only process that may receive the file; nil for the process that runs.
+  var only: Incarnation?
   private let sight = Monitor(PendingReplies.Sight.unseen)
   /// Whether the peer may have seen the request.
   var wasSeen: Bool { sight.withLock { $0 != .unseen } }
@@ -296,6 +298,9 @@ struct OutgoingRequest: Sendable {
     var tries = 0
     while true {
       let target = try live.peers.target(peer, operation)
+      if let only, target.incarnation != only, !Mutants.has(.anyIncarnation) {
+        throw LivePeers.gone(peer, operation)
+      }
       try live.peers.makeRoom(for: bytes.count, in: target.folder, of: peer, operation)
       let name = LiveName(
         try MessageStamp(container.storage), letter, id: id, deadline: lastMoment)

@@ -14,6 +14,8 @@ struct FlowCursor: Equatable {
     case attach(file: String, number: Int, to: String, as: MessageName)
     /// Removes the pieces of a message that is delivered, or never will be.
     case remove(file: String)
+    /// Replaces the sender's waiting context by the staged context.
+    case context(number: Int, to: String, MessageName)
   }
 
   var flow: String
@@ -29,6 +31,7 @@ struct FlowCursor: Equatable {
     static let (flow, generation, number, hash) = ("flow", "generation", "number", "hash")
     static let (steps, receiver, name, staged) = ("placing", "to", "N", "n")
     static let file = "file"
+    static let context = "context"
   }
 
   init(flow: String) {
@@ -51,6 +54,11 @@ struct FlowCursor: Equatable {
           Key.receiver: .string(receiver), Key.name: .string(name.text),
         ]
       case .remove(let file): [Key.file: .string(file)]
+      case .context(let number, let receiver, let name):
+        [
+          Key.context: .integer(Int64(number)), Key.receiver: .string(receiver),
+          Key.name: .string(name.text),
+        ]
       }
     }
     return [
@@ -72,6 +80,9 @@ struct FlowCursor: Equatable {
       guard let receiver = step[Key.receiver]?.stringValue,
         let name = step[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { return nil }
+      if let number = step[Key.context]?.intValue {
+        return .context(number: number, to: receiver, name)
+      }
       guard let number = step[Key.staged]?.intValue else { return .cancel(to: receiver, name) }
       return file.map { .attach(file: $0, number: number, to: receiver, as: name) }
         ?? .deliver(number: number, to: receiver, as: name)

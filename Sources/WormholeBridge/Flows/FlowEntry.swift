@@ -18,6 +18,8 @@ package struct FlowEntry: Hashable, Sendable {
     case dropped
     /// The receiver's home has moved before the message was received: its sender sends it again.
     case returned
+    /// The latest context of the sender in the name.
+    case context
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -31,7 +33,7 @@ package struct FlowEntry: Hashable, Sendable {
   package let kind: Kind
   /// The receiver of the message.
   package let receiver: String
-  /// The name of the message at its sender.
+  /// The name of the message at its sender; a context has a name of its own, which is no file's.
   package let name: MessageName
   /// Only for outcomes, and only on the machine that sends them.
   package let source: Source?
@@ -56,6 +58,7 @@ package struct FlowEntry: Hashable, Sendable {
     case .piece: "p"
     case .dropped: "d"
     case .returned: "b"
+    case .context: "c"
     }
   }
 
@@ -112,6 +115,7 @@ package struct FlowEntry: Hashable, Sendable {
       kind = .piece(piece)
     case "d": kind = .dropped
     case "b": kind = .returned
+    case "c": kind = .context
     case "o":
       switch list[Key.end]?.stringValue {
       case "ok": kind = .outcome(.delivered)

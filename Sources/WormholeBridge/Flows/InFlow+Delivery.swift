@@ -28,6 +28,8 @@ extension InFlow {
           residents.container.storage.log(
             .warning, "message '\(name.id)' of machine \(machine) is not cancelled: \(error)")
         }
+      case .context(let number, let receiver, let name):
+        try deliver(context: number, name, to: receiver)
       }
     }
     // The next cursor does not name these messages any more.

@@ -187,6 +187,8 @@ package final class InFlow {
       staging.settled[proxy.resident] = proxy
     case .cancellation:
       staging.steps.append(.cancel(to: entry.receiver, entry.name))
+    case .context:
+      if let body { try take(context: body, entry, number, &staging) }
     }
   }
 
@@ -274,7 +276,7 @@ package final class InFlow {
 
   /// Refuses a sender that is not one of the machine, unless the machine hands on messages to a
   /// member whose home it was.
-  private func check(
+  func check(
     _ sender: Carrier.Resident, of entry: FlowEntry
   ) throws(WormholeError) {
     do throws(WormholeError) {
@@ -351,7 +353,7 @@ extension Carrier.Resident {
 }
 
 extension SharedContainer {
-  fileprivate func note(refused entry: FlowEntry, from machine: String, _ error: WormholeError) {
+  func note(refused entry: FlowEntry, from machine: String, _ error: WormholeError) {
     storage.log(
       .warning, "message '\(entry.name.id)' of machine \(machine) is refused: \(error)")
   }

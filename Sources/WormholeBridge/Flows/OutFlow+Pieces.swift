@@ -151,7 +151,7 @@ extension OutFlow {
       transfers[entry.receiver] = FlowTransfer(to: entry.receiver, entry.name, after: piece)
     case .message, .dropped:
       if transfers[entry.receiver]?.name == entry.name { transfers[entry.receiver] = nil }
-    case .outcome, .cancellation, .returned: break
+    case .outcome, .cancellation, .returned, .context: break
     }
   }
 

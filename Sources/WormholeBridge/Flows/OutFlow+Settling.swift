@@ -63,6 +63,7 @@ extension OutFlow {
       touched[proxy.resident] = proxy
     case (.outcome, .refusal(let file)), (.returned, .refusal(let file)):
       try folder.remove(file)
+    case (.context, _): try settleContext(entry)
     case (.outcome, nil), (.cancellation, _), (.returned, _), (.piece, _), (.dropped, _): break
     }
   }

@@ -46,6 +46,10 @@ package final class OutFlow {
   ///
   /// Their senders' machines have to send them again: only they learn the outcome.
   package var strangers: [(proxy: Proxy, name: MessageName)] = []
+  /// See ``takeFreed()``.
+  var freed: Set<Carrier.Resident> = []
+  /// The contexts that are too large to be carried, by receiver and sender.
+  var tooLarge: Set<[String]> = []
   /// The proxies with changes since the last sync.
   var touched: [Carrier.Resident: Proxy] = [:]
 
@@ -154,7 +158,9 @@ package final class OutFlow {
       for sent in try proxy.cancellations() where !cancelled.contains(sent) {
         entries.append(FlowEntry(.cancellation, to: name, sent))
       }
-      guard !full.contains(name), residents.carries(proxy) else { continue }
+      guard residents.carries(proxy) else { continue }
+      entries += try contexts(at: proxy, to: name)
+      guard !full.contains(name) else { continue }
       try bind(name, at: proxy, &binding)
     }
     entries += binding.entries
@@ -201,7 +207,7 @@ package final class OutFlow {
         _ = try proxy.claim(entry.name)
         touched[proxy.resident] = proxy
       case .cancellation: cancelled.insert(entry.name)
-      case .outcome, .returned, .piece, .dropped: break
+      case .outcome, .returned, .context, .piece, .dropped: break
       }
     }
   }
@@ -223,12 +229,7 @@ package final class OutFlow {
     var count = 0
     for number in first...record.last {
       let entry = record[number]
-      let body: [UInt8]? =
-        switch entry.kind {
-        case .message: try body(of: entry, largest: largest)
-        case .piece(let piece): try bytes(of: piece, entry)
-        case .outcome, .cancellation, .returned, .dropped: nil
-        }
+      let body = try content(of: entry, largest: largest)
       count += (body?.count ?? 0) + 128 + entry.identity.utf8.count
       if count > size, !entries.isEmpty { break }
       entries.append(entry)
@@ -238,6 +239,15 @@ package final class OutFlow {
     return FlowBundle(
       flow: flow, generation: generation, first: first, before: chain(upTo: first - 1), now: now,
       entries: entries, bodies: bodies)
+  }
+
+  private func content(of entry: FlowEntry, largest: Int) throws(WormholeError) -> [UInt8]? {
+    switch entry.kind {
+    case .message: return try body(of: entry, largest: largest)
+    case .context: return try context(of: entry)
+    case .piece(let piece): return try bytes(of: piece, entry)
+    case .outcome, .cancellation, .returned, .dropped: return nil
+    }
   }
 
   /// The file of a message; nil for one that is settled, or that cannot be carried.

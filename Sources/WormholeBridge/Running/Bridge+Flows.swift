@@ -252,6 +252,7 @@ extension Bridge {
     }
     guard pair.out.confirmed > before else { return }
     pair.lastProgress = .now
+    pair.changed.formUnion(pair.out.takeFreed())
   }
 
   /// Looks whether a copy of this container has sent what another machine states.
@@ -367,10 +368,12 @@ extension Bridge {
     if word == .here {
       return answer(message, [Key.generation: .integer(Int64(place.generation))])
     }
-    guard let pair = pairs[machine], let list = try? BinaryPropertyList.decode(message.payload)
+    guard let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
+    if word == .live { return take(request: message, list, from: machine) }
+    guard let pair = pairs[machine] else { return }
     switch word {
-    case .here: break
+    case .here, .live: break
     case .confirm:
       if let position = FlowPosition(list) { confirm(machine, pair, position) }
     case .ask:

@@ -7,6 +7,7 @@ internal import WormholeSyscalls
 extension Bridge {
   /// Looks at what has changed in the container.
   func take(_ news: BridgeNews.Content, _ now: Instant) {
+    takeRequests(news)
     for resident in news.residents {
       guard let machine = residents[resident]?.machine else { continue }
       pair(machine)?.changed.insert(resident)
@@ -45,6 +46,7 @@ extension Bridge {
       show(machine)
     }
     guard link.nextBeat <= now, let subjects = link.subjects else { return }
+    askHeld(now)
     for member in conflicts.keys { settleHome(of: member) }
     for machine in unsettled { if let fate = evicted[machine] { giveUp(machine, fate) } }
     countMessages()
@@ -86,6 +88,7 @@ extension Bridge {
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
     show(machine)
+    askHeld(now)
   }
 
   /// Shows the members of a machine as its last heartbeat states them.

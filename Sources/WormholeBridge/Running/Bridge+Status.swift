@@ -66,6 +66,9 @@ extension Bridge {
       "members": .dictionary(homes.compactMapValues { $0.machine.map { .string($0) } }),
       "conflicts": .dictionary(conflicts.mapValues { .string($0) }),
       "machines": .dictionary(machines),
+      "requests": [
+        "sent": .integer(Int64(traffic.sent)), "received": .integer(Int64(traffic.received)),
+      ],
     ]
     if let trouble { list["trouble"] = .string(trouble) }
     if let end { list["trouble"] = .string(end.description) }
@@ -83,6 +86,7 @@ extension Bridge {
         "next": .integer(Int64(pair.out.next)), "published": .integer(Int64(pair.out.published)),
         "confirmed": .integer(Int64(pair.out.confirmed)),
         "received": .integer(Int64(pair.incoming.position?.number ?? 0)),
+        "contexts": .integer(Int64(pair.out.boundContexts.count)),
       ]
       if let beat = beats[machine] {
         list["interval"] = .real(beat.interval / .seconds(1))

@@ -64,6 +64,7 @@ package final class Bridge {
   let folder: BridgeFolder
   let carrier: Carrier
   let residents: Residents
+  let traffic = RequestTraffic()
   let log: (LogLevel, String) -> Void
   private let watch: CarrierWatch
   private let lock: BridgeLock
@@ -163,6 +164,7 @@ package final class Bridge {
     began = Date()
     carrier = try Carrier(container)
     watch = CarrierWatch(carrier) { news.note($0) }
+    carrier.takeRequests { news.note(request: $0) }
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
     residents.home = { [weak self] in self?.homes[$0]?.machine }
@@ -313,6 +315,7 @@ package final class Bridge {
   /// Leaves the container as the next bridge expects it.
   private func finish() {
     showNobody()
+    traffic.desk?.stop()
     watch.stop()
     writePosition()
     writeStatus(isOver: true)

@@ -6,6 +6,9 @@ package final class BridgeNews: Sendable {
   struct Content {
     var residents: Set<Carrier.Resident> = []
     var members: Set<String> = []
+    /// Requests of programs of this machine, and replies to requests of other machines.
+    var requests: [CarriedRequest] = []
+    var replies: [(subject: String, payload: [UInt8])] = []
     var isOver = false
   }
 
@@ -18,6 +21,10 @@ package final class BridgeNews: Sendable {
   package func stop() { change { $0.isOver = true } }
 
   func note(_ residents: Set<Carrier.Resident>) { change { $0.residents.formUnion(residents) } }
+  func note(request: CarriedRequest) { change { $0.requests.append(request) } }
+  func note(reply: [UInt8], to subject: String) {
+    change { $0.replies.append((subject, reply)) }
+  }
   func note(member: String) { change { $0.members.insert(member) } }
 
   private func change(_ body: (inout Content) -> Void) {

@@ -92,6 +92,8 @@ package struct Subjects: Equatable, Sendable {
     case ask
     /// A machine is asked whether a flow is its own.
     case own
+    /// A request or an immediate message to a process.
+    case live
     /// A machine is asked whether its bridge runs.
     case here
   }

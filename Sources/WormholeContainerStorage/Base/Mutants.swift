@@ -117,8 +117,14 @@ package enum Mutants: String, CaseIterable, Sendable {
   case acceptKnown
   case ignoreChain
   case confirmUnstored
+  case anyContext
+  case anyIncarnation
   case dropRefused
   case trustSenders
+  case syncBeforeNotice
+  case saveUnsynced
+  case saveUnlooked
+  case neverSave
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -163,6 +163,7 @@ private struct ChangeRun {
       switch outcome {
       case .committed:
         retired = executor.keep(commit.staged)
+        slot.noteUnsaved(commit.unsaved)
         guard let failure = commit.eraseOld() else { return .committed }
         executor.fail(
           WormholeError(

@@ -105,6 +105,20 @@ extension Descriptor {
   }
 }
 
+extension Descriptor {
+  /// Sets the time of the last change of an entry's content, in nanoseconds since 1970.
+  ///
+  /// Only the owner of the entry may set another time than the present.
+  package func setModified(
+    of name: UnsafePointer<CChar>, to nanoseconds: Int64
+  ) throws(Errno) {
+    let descriptor = try number
+    _ = try perform(.utimensat, on: descriptor, name) {
+      linux_set_modified(descriptor, name, nanoseconds)
+    }
+  }
+}
+
 /// The status of the file system that contains a descriptor's file.
 package struct FileSystemStatus: Sendable {
   /// The magic number of statfs(2).

@@ -1,0 +1,164 @@
+package import FoundationEssentials
+package import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// Contexts for a member of another machine.
+///
+/// The life of a context on the machine of its sender, each step one rename:
+///
+///     context/<from>,next     set; a newer one takes its place
+///     context/<from>,taking   in transit: at most one of each sender
+///     context/<from>          stored by the other machine
+///
+/// A newer context waits until the other machine has stored the earlier context. So the latest
+/// context always travels, and contexts in between never do. A claimed file has no name of its own,
+/// so the name under which a carrier sends a context has a hash of its bytes.
+extension Proxy {
+  /// The senders of waiting contexts and of contexts in transit.
+  package func contextSenders() throws(WormholeError) -> Set<String> {
+    var senders: Set<String> = []
+    do throws(Errno) {
+      try home.list(.context) { file in
+        if let escaped = ContextName.waiting(String(cString: file)),
+          let from = EscapedName.unescape(escaped)
+        {
+          senders.insert(from)
+        }
+      }
+    } catch {
+      throw WormholeError(error, "list contexts of", name, at: home)
+    }
+    return senders
+  }
+
+  /// Claims the latest context of a sender, durably.
+  ///
+  /// A claimed context that was never sent is replaced by a newer one.
+  ///
+  /// - Returns: a unique name for the context, and its size; nil without a sound context.
+  package func claimContext(
+    from sender: String
+  ) throws(WormholeError) -> (name: MessageName, size: Int)? {
+    let from = try Container.escape(sender)
+    do throws(Errno) {
+      let taking = ContextName.taking(from)
+      if try home.move(ContextName.next(from), from: .context, .context, as: taking) {
+        try home.makeDurable(.context)
+      }
+    } catch {
+      throw WormholeError(error, "claim context for", name, at: home)
+    }
+    guard let bytes = try claimedContext(from: sender) else { return nil }
+    let name = MessageName(
+      isUrgent: false, try carrier.now, wantsReceipt: false, count: 1, id: Self.hash(bytes),
+      from: from)
+    return (name, bytes.count)
+  }
+
+  private static func hash(_ bytes: [UInt8]) -> String {
+    let digits = String(FowlerHash.hash(bytes), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// Reads the context in transit; nil if the name belongs to an earlier, stored context.
+  package func claimedContext(_ name: MessageName) throws(WormholeError) -> [UInt8]? {
+    guard case .member(let sender)? = name.sender, let bytes = try claimedContext(from: sender),
+      Self.hash(bytes) == name.id || Mutants.has(.anyContext)
+    else { return nil }
+    return bytes
+  }
+
+  private func claimedContext(from sender: String) throws(WormholeError) -> [UInt8]? {
+    let operation = "carry context of"
+    let file = ContextName.taking(try Container.escape(sender))
+    switch try home.read(file, in: .context, operation) {
+    case .missing: return nil
+    case .sound(let bytes, _): return bytes
+    case .damaged(let reason, _):
+      let error = WormholeError(
+        .damaged, operation, sender, because: "the context is damaged: \(reason)")
+      carrier.container.log(.error, error, about: LogSubject(member: name))
+      return nil
+    }
+  }
+
+  /// Notes that the other machine has stored the context; may be repeated.
+  package func settleContext(_ name: MessageName) throws(WormholeError) {
+    guard case .member(let sender)? = name.sender, try claimedContext(name) != nil else { return }
+    let from = try Container.escape(sender)
+    do throws(Errno) {
+      let taking = ContextName.taking(from)
+      guard try home.move(taking, from: .context, .context, as: from) else { return }
+      // Otherwise it would be sent again after a power cut, when its number is forgotten.
+      try home.makeDurable(.context)
+    } catch {
+      throw WormholeError(error, "settle context for", self.name, at: home)
+    }
+  }
+}
+
+/// Contexts of members of other machines.
+extension Carrier {
+  /// Checks a context of another machine; returns its receiver, and the date of its sender.
+  package func envelope(
+    ofContext bytes: [UInt8]
+  ) throws(WormholeError) -> (receiver: String, setAt: Date) {
+    let header = try header(ofContext: bytes)
+    return (header.to, header.sent)
+  }
+
+  private func header(ofContext bytes: [UInt8]) throws(WormholeError) -> MessageFile.Header {
+    let limits = container.options.limits
+    return try WormholeError.reading("deliver context", container.directory, of: .context) {
+      try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+    }
+  }
+
+  /// When the last context of a sender that has arrived was set; nil if there is none.
+  package func lastContext(
+    from sender: String, to receiver: String
+  ) throws(WormholeError) -> Date? {
+    let from = try Container.escape(sender)
+    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+    var last: Date?
+    // A receiver renames the file in this order, so a reader in the same order finds the file.
+    for file in [ContextName.next(from), ContextName.taking(from), from] {
+      guard case .sound(let bytes, _) = try home.read(file, in: .context, "read context"),
+        let header = try? header(ofContext: bytes)
+      else { continue }
+      last = max(last ?? header.sent, header.sent)
+    }
+    return last
+  }
+
+  /// Puts a context in place of one that its receiver has not taken; nothing happens if the file is
+  /// gone, because this was done before.
+  ///
+  /// - Parameters:
+  ///   - file: the context, complete, as its sender has written it.
+  ///   - directory: a directory of the carrier.
+  package func deliverContext(
+    _ file: String, in directory: OpenDirectory, from sender: String, to receiver: String
+  ) throws(WormholeError) {
+    let operation = "deliver context to"
+    let next = ContextName.next(try Container.escape(sender))
+    let peer = container.peer(receiver)
+    for _ in 0..<100 {
+      let home = try container.receivers.home(of: peer, in: container.storage)
+      do throws(Errno) {
+        if try home.move(file, of: directory, to: .context, as: next) {
+          try home.makeDurable(.context)
+        }
+        return
+      } catch {
+        guard error == .noSuchFile else { throw WormholeError(error, operation, home, .context) }
+        container.receivers.forget(home)
+      }
+    }
+    throw WormholeError(
+      .conflict, operation, receiver,
+      because: "another process removes the directory of the receiver repeatedly",
+      hint: "find the program that removes the directory")
+  }
+}
