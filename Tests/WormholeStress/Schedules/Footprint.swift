@@ -38,6 +38,17 @@
       return new
     }
 
+    /// Adds what other searches have seen; returns the keys under which that is new.
+    mutating func add(_ others: [UInt64: UInt32]) -> Set<UInt64> {
+      var new: Set<UInt64> = []
+      for (key, players) in others where users[key, default: 0] | players != users[key, default: 0]
+      {
+        users[key, default: 0] |= players
+        new.insert(key)
+      }
+      return new
+    }
+
     private mutating func add(_ player: Int, _ key: UInt64, _ new: inout Set<UInt64>) {
       let known = users[key, default: 0]
       let all = known | 1 << UInt32(player)

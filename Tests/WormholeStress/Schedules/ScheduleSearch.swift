@@ -34,6 +34,8 @@
     private(set) var footprint: Footprint
     /// What orders that were left out rely on, and the threads that were not preempted.
     private(set) var relied: [UInt64: UInt32] = [:]
+    /// What all searches have seen at their latest exchange.
+    private var exchanged: [UInt64: UInt32] = [:]
     /// The orders that were left out, by what they rely on.
     private var leftOut: [UInt64: [Int: LeftOut]] = [:]
     private var leftOutCount = 0
@@ -65,7 +67,15 @@
     ) throws -> Found? {
       var queues = [[Pending]](repeating: [], count: limit + 2)
       queues[0] = [Pending(entries: [], preemptions: 0, harms: 0)]
-      while let level = queues.firstIndex(where: { !$0.isEmpty }) {
+      var exchanges = 0
+      while true {
+        guard let level = queues.firstIndex(where: { !$0.isEmpty }) else {
+          exchanges += 1
+          guard let returned = try exchange(exchanges) else { return nil }
+          for one in returned { queues[one.preemptions + one.harms].append(one) }
+          if isComplete { return nil }
+          continue
+        }
         if isOver { return nil }
         let next = queues[level].removeLast()
         var schedule = Schedule(scenario: rounds.scenario, seed: seed)
@@ -82,7 +92,24 @@
         }
         for one in longer + returned { queues[one.preemptions + one.harms].append(one) }
       }
-      isComplete = true
+    }
+
+    /// Waits until all searches have come to the end of their orders, and adds what they have seen.
+    ///
+    /// - Returns: the orders that this search has left out for a reason that another one has shown
+    ///   to be wrong; nil if the time is up. Nothing new ends the searches.
+    private mutating func exchange(_ number: Int) throws -> [Pending]? {
+      let before = exchanged
+      try rounds.write(
+        SearchResult.lines("users", footprint.users), as: "users.\(number)", of: share)
+      while !isOver {
+        if let texts = rounds.texts("users.\(number)", of: share) {
+          for text in texts { exchanged.merge(SearchResult.table(text)) { $0 | $1 } }
+          isComplete = exchanged == before
+          return footprint.add(exchanged).flatMap { takeLeftOut(relyingOn: $0) }
+        }
+        let _: Void? = Monitor(0).wait(until: .now + .milliseconds(20)) { _ in nil }
+      }
       return nil
     }
 

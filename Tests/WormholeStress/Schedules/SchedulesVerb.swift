@@ -162,7 +162,7 @@ extension Option {
       var sum = SearchResult()
       for (number, child) in children.enumerated() {
         let status = try child.wait()
-        let text = try? Self.text(of: "\(folder)/\(number)/result")
+        let text = try? ScheduledRounds.text(of: "\(folder)/\(number)/result")
         guard let result = text.flatMap(SearchResult.init) else {
           sum.isComplete = false
           sum.report = ["\(scenario.rawValue) 1", "  crash: a search has ended: \(status)"]
@@ -175,13 +175,6 @@ extension Option {
       for line in sum.report.dropFirst() { try output.write(line: line) }
       output.tell("again: WORMHOLE_SCHEDULE='\(again)' wormhole-stress schedules")
       return false
-    }
-
-    private static func text(of path: String) throws(Errno) -> String {
-      let file = try Descriptor.open(path: path, [.readOnly])
-      var bytes = [UInt8](repeating: 0, count: try file.status().size)
-      let count = bytes.withUnsafeMutableBytes { try? file.readFully(into: $0) }
-      return String(decoding: bytes.prefix(count ?? 0), as: UTF8.self)
     }
 
     private func limit() throws -> Int { try number(.preemptions, least: 0) ?? 2 }

@@ -28,7 +28,7 @@
         + report.map { "report " + $0 }
     }
 
-    private static func lines(_ word: String, _ table: [UInt64: UInt32]) -> [String] {
+    static func lines(_ word: String, _ table: [UInt64: UInt32]) -> [String] {
       table.map { "\(word) \($0.key) \($0.value)" }
     }
 
@@ -53,6 +53,14 @@
         }
       }
       guard isWhole else { return nil }
+    }
+
+    /// Reads a table's lines.
+    static func table(_ text: String) -> [UInt64: UInt32] {
+      text.split(separator: "\n").reduce(into: [:]) { table, line in
+        let numbers = line.split(separator: " ").compactMap { UInt64($0) }
+        if numbers.count == 2 { table[numbers[0]] = UInt32(numbers[1]) }
+      }
     }
 
     /// Adds the result of a search that ran at the same time.
