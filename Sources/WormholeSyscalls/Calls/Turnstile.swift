@@ -1,40 +1,40 @@
 #if FAULT_POINTS
   internal import WormholeCLinux
 
-  /// Processes whose threads run one at a time, in an order that a schedule decides.
+  /// Processes with one running thread at a time, in the order of a schedule.
   ///
-  /// The header `Turnstile.h` is the manual. Here are the calls of the process that schedules, and
-  /// of the processes that it schedules.
+  /// The header `Turnstile.h` is the manual. The scheduling process and the scheduled processes call
+  /// the functions of this file.
   package enum Turnstile {
-    /// What a schedule does at a step, in place of letting the same player continue.
+    /// An action of a schedule at a step, in place of a further step of the same player.
     package enum Move: Hashable, Sendable {
       case go(player: Int)
       case kill(process: Int)
       case suspend(process: Int, Duration)
-      /// The call of the process that has the turn fails.
+      /// The call of the process with the turn fails.
       case fail(process: Int, Errno)
-      /// In place of its next notices the process is told that notices were lost.
+      /// The process receives an overflow in place of the next notices.
       case loseNotices(process: Int)
     }
 
-    /// What a player was about to do.
+    /// The next action of a player.
     package enum Doing: Hashable, Sendable {
       case call(Call)
       case wait, end, begin
     }
 
-    /// A step of a round, with the player that came to it and the one that continued.
+    /// A step of a round, with the player at the step and the player that continued.
     package struct Step: Sendable {
       /// Nil for the keeper, at the beginning and after a kill.
       package let player: Int?
       package let process: Int?
       package let thread: String
       package let doing: Doing
-      /// The file of a call, or what a player waits for.
+      /// The file of a call, or the object of a wait.
       package let path: String
-      /// The players that could continue.
+      /// The enabled players.
       package let enabled: [Int]
-      /// Nil if the schedule did something else with the step.
+      /// Nil after any other action of the schedule.
       package let chosen: Int?
       package let clock: Int64
       /// Whether no other process notices the call.
@@ -65,12 +65,12 @@
 
     package static func end() { turnstile_end_keeper() }
 
-    /// Prepares a round of so many processes; the last one begins once the others have ended.
+    /// Prepares a round of processes; the last process begins after the end of the other processes.
     package static func prepare(_ processes: Int, seed: UInt64) {
       turnstile_prepare(Int32(processes), seed)
     }
 
-    /// Lets a process begin only when another one has been killed.
+    /// Lets a process begin only after the death of another process.
     package static func replace(_ other: Int, by process: Int) {
       turnstile_replace(Int32(process), Int32(other))
     }
@@ -109,7 +109,7 @@
     package static var stepCount: Int { Int(turnstile_step_count()) }
     package static var fingerprint: UInt64 { turnstile_fingerprint() }
 
-    /// The players that could continue at a step, and the one that came to it: what a search needs.
+    /// The enabled players at a step, and the player at the step.
     package static func choice(at number: Int) -> Choice {
       let step = turnstile_step_at(Int32(number))!
       return Choice(
@@ -122,17 +122,17 @@
         other: step.pointee.other, otherFolder: step.pointee.other_folder)
     }
 
-    /// What a call does with its path.
+    /// The effect of a call on the file at the path.
     package enum Access: Int, Sendable {
       case other
       case readsName, readsFile, readsListing
       case writesName, writesFile
-      /// Only of a call: a step has another one in its place.
+      /// Only of a call: a step contains another access instead.
       case readsStatus
       case watches
     }
 
-    /// What a search needs of a step: numbers below 0 stand for the keeper.
+    /// The part of a step for a search: numbers below 0 stand for the keeper.
     package struct Choice: Sendable {
       package let player: Int
       package let enabled: UInt32
@@ -140,9 +140,9 @@
       package let chosen: Int
       package let isLocal: Bool
       package let access: Access
-      /// Whether a process watches the directory, or has watched it in this round.
+      /// Whether a process of this round has watched the directory.
       package let isWatched: Bool
-      /// Hashes of the call's path and of its directory; of a rename those of the other name too.
+      /// Hashes of the path and the directory; of a rename also the hashes of the other name.
       package let object: UInt64
       package let folder: UInt64
       package let other: UInt64
@@ -173,7 +173,7 @@
       String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// The numbers that a process has noted.
+    /// The notes of a process.
     package static func notes(of process: Int) -> [Int] {
       (0..<turnstile_note_count(Int32(process))).map {
         Int(turnstile_note_at(Int32(process), $0))
@@ -184,22 +184,21 @@
       turnstile_was_killed(Int32(process)) != 0
     }
 
-    /// The text that a process has set last: an error.
+    /// The latest text of a process: an error.
     package static func text(of process: Int) -> String {
       String(cString: turnstile_text(Int32(process)))
     }
 
-    /// What went wrong with the round itself.
+    /// The failure of the round.
     package static var trouble: String { String(cString: turnstile_trouble()) }
 
     // MARK: The processes that are scheduled
 
-    /// Whether this thread is one of a schedule.
+    /// Whether a schedule controls this thread.
     package static var isScheduled: Bool { turnstile_plays() != 0 }
     /// Ends the preparations of this process; returns when the race has begun.
     package static func begin() { turnstile_begin() }
-    /// Ends this process's part without closing anything; returns only in a process that no
-    /// schedule has.
+    /// Ends the part of this process without closing files; returns only in an unscheduled process.
     package static func finish() { turnstile_finish() }
     /// Keeps this process on one processor, the number modulo their count.
     package static func pin(_ number: Int) { turnstile_pin(Int32(number)) }
@@ -232,7 +231,7 @@
       }
     }
 
-    /// Whether no other process notices the call, and no other process changes its result.
+    /// Whether the call has no effect on other processes, and other processes none on the result.
     fileprivate var isLocal: Bool {
       switch self {
       case .inotifyInit, .eventfd, .epoll, .epollControl, .pipe, .fstatfs, .lseek, .duplicate,
@@ -242,7 +241,7 @@
       }
     }
 
-    /// What the call does with its path, as far as the call alone shows it.
+    /// The effect of the call on the file at the path, without the flags of the call.
     fileprivate var access: Turnstile.Access {
       switch self {
       case .fstatat, .readlink: .readsName

@@ -3,14 +3,15 @@
 
   /// The names and files that the threads of all rounds have used.
   ///
-  /// Two calls of two threads have the same results in both orders if neither writes what the other
-  /// one uses. So a preemption before a call of which this holds for all other threads leads to the
-  /// same results as one before the next call. The search leaves such orders out, and returns to
-  /// them once another thread does use the same. A write to a watched directory notifies others.
+  /// Two calls of two threads have the same results in both orders if neither call writes an object
+  /// of the other call. A preemption before a call without objects of other threads leads to the
+  /// same results as a preemption before the next call. The search leaves such orders out, and runs
+  /// the orders after all once another thread uses an object of the call. A write to a watched
+  /// directory notifies other processes.
   ///
   /// Paths stand for files: a file with several names counts under the one of each call.
   struct Footprint {
-    /// What a call that was left out relies on: no other thread has a bit under these keys.
+    /// The keys of a call before which orders were left out: no other thread has a bit there.
     struct Reliance {
       let keys: [UInt64]
       let onlyReads: Bool
@@ -38,7 +39,7 @@
       return new
     }
 
-    /// Adds what other searches have seen; returns the keys under which that is new.
+    /// Adds the bits of other searches; returns the keys with new bits.
     mutating func add(_ others: [UInt64: UInt32]) -> Set<UInt64> {
       var new: Set<UInt64> = []
       for (key, players) in others where users[key, default: 0] | players != users[key, default: 0]
@@ -57,8 +58,7 @@
       new.insert(key)
     }
 
-    /// What it relies on that a call has the same result before and after all calls of others; nil
-    /// if it has not.
+    /// Returns the keys of a call without objects of other threads; nil for any other call.
     func reliance(_ choice: Turnstile.Choice) -> Reliance? {
       guard choice.player >= 0, choice.access != .watches else { return nil }
       let (written, read) = (choice.written, choice.read)
@@ -70,7 +70,7 @@
       return isOwn ? Reliance(keys: keys, onlyReads: written.isEmpty) : nil
     }
 
-    /// Whether another thread than this one has a bit under the key.
+    /// Whether another thread than the given thread has a bit under the key.
     func isOther(_ key: UInt64, than player: Int) -> Bool {
       Self.isOther(users[key, default: 0], than: player, processes)
     }

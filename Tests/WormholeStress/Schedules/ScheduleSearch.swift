@@ -25,18 +25,18 @@
     }
 
     let rounds: ScheduledRounds
-    /// This search's share: of so many searches, the one of this number.
+    /// The number of this search, and the count of all searches.
     let share: (number: Int, count: Int)
     /// The end of the search.
     var deadline: Instant
     /// Whether every order in the bounds was run.
     private(set) var isComplete = false
     private(set) var footprint: Footprint
-    /// What orders that were left out rely on, and the threads that were not preempted.
+    /// The keys of the orders that were left out, with the threads that were not preempted.
     private(set) var relied: [UInt64: UInt32] = [:]
-    /// What all searches have seen at their latest exchange.
+    /// The footprints of all searches at the latest exchange.
     private var exchanged: [UInt64: UInt32] = [:]
-    /// The orders that were left out, by what they rely on.
+    /// The orders that were left out, by key.
     private var leftOut: [UInt64: [Int: LeftOut]] = [:]
     private var leftOutCount = 0
 
@@ -57,11 +57,10 @@
     /// Runs every order with at most so many preemptions, the orders with fewer of them first, and
     /// at most one harm in each, which counts as a preemption.
     ///
-    /// A preemption lets another thread go on where the same could. Where a thread waits or ends,
-    /// and several can go on, another choice than the usual one counts as a preemption. Before a
-    /// call that no other process notices, nobody is preempted: the same order comes with a
-    /// preemption before the next call. So it is before a call that concerns no other thread, see
-    /// ``Footprint``.
+    /// A preemption lets another thread continue where the same thread could. Where a thread waits or
+    /// ends, and several threads can continue, another choice than the usual thread counts as a
+    /// preemption. No thread is preempted before a call that no other process notices: a preemption
+    /// before the next call gives the same order. ``Footprint`` finds further calls of this kind.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
@@ -94,10 +93,10 @@
       }
     }
 
-    /// Waits until all searches have come to the end of their orders, and adds what they have seen.
+    /// Waits for the end of all searches, and adds the footprints of the other searches.
     ///
-    /// - Returns: the orders that this search has left out for a reason that another one has shown
-    ///   to be wrong; nil if the time is up. Nothing new ends the searches.
+    /// - Returns: the orders that this search has left out for a wrong reason; nil at the deadline.
+    ///   Without new bits the searches end.
     private mutating func exchange(_ number: Int) throws -> [Pending]? {
       let before = exchanged
       try rounds.write(
@@ -113,7 +112,7 @@
       return nil
     }
 
-    /// The orders that were left out for a reason that the last round has shown to be wrong.
+    /// Returns the orders that were left out for a reason that is wrong since the last round.
     private mutating func takeLeftOut(relyingOn key: UInt64) -> [Pending] {
       guard let all = leftOut[key] else { return [] }
       let wrong = all.filter { footprint.isOther(key, than: $0.value.player) }

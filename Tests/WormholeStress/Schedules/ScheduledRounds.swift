@@ -54,7 +54,7 @@
     /// Whether another search has found a violation.
     var isStopped: Bool { (try? Descriptor.status(ofPath: "\(folder)/../stop")) != nil }
 
-    /// Writes lines for the other searches of the scenario; the name appears once all are there.
+    /// Writes lines for the other searches of the scenario; the file gets its name at the end.
     func write(_ lines: [String], as name: String, of share: (number: Int, count: Int)) throws {
       let parent = try Descriptor.open(following: "\(folder)/..", [.readOnly, .directory])
       let file = try parent.open("new.\(share.number)", .writeOnlyNew, mode: 0o600)
@@ -63,7 +63,7 @@
       try parent.rename("new.\(share.number)", to: parent, "\(name).\(share.number)")
     }
 
-    /// What each search of the scenario has written under a name; nil until all have.
+    /// Returns the text of each search under a name; nil until all texts exist.
     func texts(_ name: String, of share: (number: Int, count: Int)) -> [String]? {
       let texts = (0..<share.count).map { try? Self.text(of: "\(folder)/../\(name).\($0)") }
       return texts.contains(nil) ? nil : texts.compactMap(\.self)
