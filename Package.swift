@@ -207,6 +207,15 @@ let package = Package(
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
+    // The trial of bridges between machines. It is no product: it uses what tests have in common,
+    // and a product's targets have names that no target of a user may have.
+    .executableTarget(
+      name: "WormholeTrial",
+      dependencies: [
+        "WormholeCommandLine", "WormholeContainerStorage", "WormholeSyscalls", "TestSupport",
+        "Wormhole",
+      ],
+      path: "Tests/WormholeTrial", swiftSettings: house),
     .target(name: "WormholeCTesting", path: "Tests/WormholeCTesting"),
     tests("SyscallsTests", "TestPeer"),
     .testTarget(
@@ -232,7 +241,7 @@ let package = Package(
       "WormholeTestingTraits"),
     tests(
       "BridgeTests", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
-      "WormholeBridge", "WormholeRelay", "TestPeer"),
+      "WormholeBridge", "WormholeRelay", "WormholeTrial", "TestPeer"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

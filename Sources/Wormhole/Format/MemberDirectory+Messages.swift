@@ -120,7 +120,9 @@ extension MemberDirectory {
       if try isEnough() { return }
       var changes = [try lastChange(of: .later), try lastChange(of: .inbox)]
       for holder in try holders() { changes.append(try holder.lastChange(of: .claimed)) }
-      guard changes.contains(where: { $0 ?? .min >= begin }) else { return }
+      guard changes.contains(where: { $0 ?? .min >= begin }), !Mutants.has(.listOnce) else {
+        return
+      }
     }
   }
 }

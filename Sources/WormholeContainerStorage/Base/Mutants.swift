@@ -121,6 +121,10 @@ package enum Mutants: String, CaseIterable, Sendable {
   case anyIncarnation
   case dropRefused
   case trustSenders
+  case trustEarly
+  case keepDropped
+  case overtakePieces
+  case listOnce
   case syncBeforeNotice
   case saveUnsynced
   case saveUnlooked
