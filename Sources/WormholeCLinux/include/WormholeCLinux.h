@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "Turnstile.h"
+
 struct linux_file_system {
   int64_t type;
   uint64_t block_size, free_blocks, inodes, free_inodes;

@@ -5,6 +5,7 @@ internal import WormholeSyscalls
 /// Without FAULT_POINTS ``has(_:)`` is false, and the compiler removes the code of the mutants.
 package enum Mutants: String, CaseIterable, Sendable {
   case noFence
+  case openStagingLate
   case keepExpired
   case noExpiryAlarm
   case recoverExpired

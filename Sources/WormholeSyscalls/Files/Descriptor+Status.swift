@@ -41,6 +41,13 @@ package struct FileStatus: Sendable {
     owner = status.st_uid
     group = status.st_gid
     mode = status.st_mode & 0o7777
+    #if FAULT_POINTS
+      if turnstile_plays() != 0 {
+        modified = turnstile_modified(kind == .directory ? 1 : 0)
+        changed = modified
+        return
+      }
+    #endif
     modified = Self.nanoseconds(status.st_mtim)
     changed = Self.nanoseconds(status.st_ctim)
   }
