@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// not respond must not delay the others. Several values that are due together are synced together,
 /// in one call at a time, on a thread of the module above: see ``ContainerOptions/callLater``. The
 /// thread that renews heartbeats cannot do this, because a sync may take seconds.
-final class ValueSaver: Sendable {
+final class ValueSaver: Service {
   private struct Entry {
     let slot: Slot
     let due: Instant
@@ -59,26 +59,24 @@ final class ValueSaver: Sendable {
   private static let savers = OneForEachProcess { Savers() }
 
   private final class Savers: Sendable {
-    let known = Monitor<[UInt64: ValueSaver]>([:])
+    /// A saver is retained by the containers of its file system.
+    struct Place { weak var saver: ValueSaver? }
+    let known = Monitor<[UInt64: Place]>([:])
   }
 
   static func saver(of device: UInt64) -> ValueSaver {
     savers.current.known.withLock { known in
-      if let saver = known[device] { return saver }
+      if let saver = known[device]?.saver { return saver }
       let saver = ValueSaver()
       // A device number may never come again.
-      known = known.filter { !$0.value.isIdle }
-      known[device] = saver
+      known = known.filter { $0.value.saver != nil }
+      known[device] = Savers.Place(saver: saver)
       return saver
     }
   }
 
   private static var all: [ValueSaver] {
-    savers.current.known.withLock { Array($0.values) }
-  }
-
-  private var isIdle: Bool {
-    monitor.withLock { $0.entries.isEmpty && $0.inProgress.isEmpty && !$0.isCalled }
+    savers.current.known.withLock { $0.values.compactMap(\.saver) }
   }
 
   /// Requests a save of the slot's latest value; false if too many values wait.
@@ -161,7 +159,7 @@ final class ValueSaver: Sendable {
 }
 
 extension Container {
-  var saver: ValueSaver { .saver(of: identity.device) }
+  var saver: ValueSaver { services.get { .saver(of: identity.device) } }
 
   /// Syncs the values that this instance has committed without a sync, and waits for the disk.
   ///
