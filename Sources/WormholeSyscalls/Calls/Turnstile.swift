@@ -3,8 +3,8 @@
 
   /// Processes with one running thread at a time, in the order of a schedule.
   ///
-  /// The header `Turnstile.h` is the manual. The scheduling process and the scheduled processes call
-  /// the functions of this file.
+  /// The header `Turnstile.h` is the manual. The scheduling process and the scheduled processes
+  /// call the functions of this file.
   package enum Turnstile {
     /// An action of a schedule at a step, in place of a further step of the same player.
     package enum Move: Hashable, Sendable {

@@ -57,8 +57,8 @@
     /// Runs every order with at most so many preemptions, the orders with fewer of them first, and
     /// at most one harm in each, which counts as a preemption.
     ///
-    /// A preemption lets another thread continue where the same thread could. Where a thread waits or
-    /// ends, and several threads can continue, another choice than the usual thread counts as a
+    /// A preemption lets another thread continue where the same thread could. Where a thread waits
+    /// or ends, and several threads can continue, another choice than the usual thread counts as a
     /// preemption. No thread is preempted before a call that no other process notices: a preemption
     /// before the next call gives the same order. ``Footprint`` finds further calls of this kind.
     mutating func everyOrder(
