@@ -170,6 +170,10 @@ static struct turnstile_step *record(int32_t from, uint32_t mask) {
     step->is_local = player->is_local;
     step->access = player->access;
     step->is_watched = player->is_watched;
+    step->used_clock = player->used_clock;
+    step->used_locks = player->used_locks;
+    player->used_clock = 0;
+    player->used_locks = 0;
     step->object = player->object;
     step->folder = player->folder;
     step->other = player->other;

@@ -42,6 +42,14 @@ static void play(int32_t number) {
   turnstile_finish();
 }
 
+static int fork_player(int32_t number) {
+  pid_t process = fork();
+  if (process == 0) play(number);
+  if (process != -1) turnstile_world->processes[number].number = process;
+  return process == -1 ? -1 : 0;
+}
+
+/* A replacement is forked only when it is needed. */
 static int fork_players(void) {
   struct world *world = turnstile_world;
   for (int32_t number = 0; number < world->process_count; number += 1) {
@@ -49,12 +57,10 @@ static int fork_players(void) {
     snprintf(player->name, sizeof player->name, "main");
     player->process = number;
     player->call = turnstile_begins;
-    int begins = number < world->process_count - 1 && world->processes[number].replaces < 0;
+    int replaces = world->processes[number].replaces >= 0;
+    int begins = number < world->process_count - 1 && !replaces;
     player->state = begins ? player_ready : player_parked;
-    pid_t process = fork();
-    if (process == -1) return -1;
-    if (process == 0) play(number);
-    world->processes[number].number = process;
+    if (!replaces && fork_player(number) == -1) return -1;
   }
   return 0;
 }
@@ -68,7 +74,7 @@ static void end_process(int32_t number) {
   process->number = 0;
 }
 
-static void carry_out_kill(void) {
+static int carry_out_kill(void) {
   struct world *world = turnstile_world;
   int32_t target = world->request_target;
   end_process(target);
@@ -80,8 +86,12 @@ static void carry_out_kill(void) {
       player->state = number == target ? player_dead : player_free;
   }
   for (int32_t number = 0; number < world->process_count; number += 1)
-    if (world->processes[number].replaces == target) world->players[number].state = player_ready;
+    if (world->processes[number].replaces == target) {
+      if (fork_player(number) == -1) return -1;
+      world->players[number].state = player_ready;
+    }
   world->changes += 1;
+  return 0;
 }
 
 /* The kernel's letter for the state of a thread. */
@@ -140,6 +150,12 @@ static int await_turn(void) {
   return 1;
 }
 
+static int lacks_process(void) {
+  turnstile_world->outcome = turnstile_crash;
+  snprintf(turnstile_world->trouble, sizeof turnstile_world->trouble, "no process could be made");
+  return 0;
+}
+
 /* Runs one phase to its end; false if the round is over. */
 static int run_phase(enum turnstile_mode mode) {
   struct world *world = turnstile_world;
@@ -151,7 +167,7 @@ static int run_phase(enum turnstile_mode mode) {
       if (!await_turn()) return 0;
     }
     if (world->request == request_outcome) return world->outcome == turnstile_over;
-    carry_out_kill();
+    if (carry_out_kill() == -1) return lacks_process();
   }
 }
 
@@ -159,8 +175,7 @@ static void run_round(void) {
   struct world *world = turnstile_world;
   int32_t last = world->process_count - 1;
   if (fork_players() == -1) {
-    world->outcome = turnstile_crash;
-    snprintf(world->trouble, sizeof world->trouble, "no process could be made");
+    lacks_process();
   } else if (run_phase(mode_preparing)) {
     for (int32_t number = 0; number < last; number += 1)
       if (world->players[number].state == player_parked && world->processes[number].is_ready)

@@ -112,6 +112,24 @@ static int is_directory(int descriptor) {
   return fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* Locks that are used before the race have the same bits in all rounds. The others share one bit,
+   and so do signals between threads. */
+static const uint64_t signals = 1ull << 63, other_locks = 1ull << 62;
+
+static void note_lock(const void *address) {
+  struct process *process = &turnstile_world->processes[here()->process];
+  int32_t number = 0;
+  while (number < process->lock_count && process->locks[number] != address) number += 1;
+  if (number == process->lock_count) {
+    if (turnstile_world->mode != mode_preparing || number == turnstile_max_locks) {
+      here()->used_locks |= other_locks;
+      return;
+    }
+    process->locks[process->lock_count++] = address;
+  }
+  here()->used_locks |= 1ull << number;
+}
+
 int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int descriptor,
                  const char *name) {
   struct player *player = here();
@@ -125,6 +143,8 @@ int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int de
   if (access == turnstile_watches) note_watch(descriptor);
   player->access = player->only_reads ? turnstile_reads_name : access;
   set_path(player, descriptor, name);
+  if (player->access == turnstile_reads_file && strncmp(player->path, "anon_inode:", 11) == 0)
+    player->access = turnstile_reads_notices;
   player->is_watched = is_watched(player->object) || is_watched(player->folder) ||
                        is_watched(player->other_folder);
   player->state = player_ready;
@@ -139,10 +159,14 @@ int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int de
 }
 
 void turnstile_changed(void) {
-  if (turnstile_plays()) turnstile_world->changes += 1;
+  if (!turnstile_plays()) return;
+  turnstile_world->changes += 1;
+  here()->used_locks |= signals;
 }
 
-static void block(enum player_state state, const void *address, int64_t deadline, const char *why) {
+/* Waits; the access is what the player does once it continues. */
+static void block(enum player_state state, const void *address, int64_t deadline, int32_t access,
+                  const char *why) {
   struct player *player = here();
   if (player->changes) turnstile_world->changes += 1;
   player->changes = 0;
@@ -152,8 +176,9 @@ static void block(enum player_state state, const void *address, int64_t deadline
   player->seen = turnstile_world->changes;
   player->call = turnstile_waits;
   player->is_local = 0;
-  player->access = turnstile_accesses_else;
-  player->object = player->folder = 0;
+  player->access = access;
+  /* A lock file stays the object. */
+  if (access != turnstile_writes_file) player->object = player->folder = 0;
   snprintf(player->path, sizeof player->path, "%s", why);
   take_turn();
   player->state = player_ready;
@@ -165,7 +190,7 @@ int turnstile_flock(int descriptor, int operation) {
     if (result == 0 || errno != EWOULDBLOCK) return result;
     /* A failed attempt has changed nothing, and must not wake another one. */
     here()->changes = 0;
-    block(player_tries_again, NULL, INT64_MAX, "for a lock file");
+    block(player_tries_again, NULL, INT64_MAX, turnstile_writes_file, "for a lock file");
   }
 }
 
@@ -173,11 +198,12 @@ int turnstile_epoll(int set, uint64_t *key, int milliseconds) {
   int64_t deadline = INT64_MAX;
   if (milliseconds >= 0) deadline = turnstile_world->clock + milliseconds * 1000000LL;
   for (;;) {
+    here()->used_locks |= signals;
     struct epoll_event event;
     int count = epoll_wait(set, &event, 1, 0);
     if (count == 1) *key = event.data.u64;
     if (count != 0 || turnstile_world->clock >= deadline) return count;
-    block(player_tries_again, NULL, deadline, "for notices");
+    block(player_tries_again, NULL, deadline, turnstile_reads_notices, "for notices");
   }
 }
 
@@ -213,6 +239,7 @@ void turnstile_sort(void *entries, int64_t size) {
 /* The clock. */
 
 int64_t turnstile_clock(int is_calendar) {
+  here()->used_clock = 1;
   /* A nanosecond later at each look: a loop until a moment comes to its end. */
   int64_t now = turnstile_world->clock++;
   return now + (is_calendar ? 1900000000000000000LL : 1000000000000000LL);
@@ -259,7 +286,9 @@ static void release(enum player_state state, const void *address) {
 
 void turnstile_lock(pthread_mutex_t *mutex) {
   while (pthread_mutex_trylock(mutex) != 0)
-    block(player_wants_lock, mutex, INT64_MAX, "for another thread's lock");
+    block(player_wants_lock, mutex, INT64_MAX, turnstile_accesses_nothing,
+          "for another thread's lock");
+  note_lock(mutex);
 }
 
 void turnstile_unlocked(pthread_mutex_t *mutex) { release(player_wants_lock, mutex); }
@@ -267,7 +296,8 @@ void turnstile_unlocked(pthread_mutex_t *mutex) { release(player_wants_lock, mut
 void turnstile_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until) {
   pthread_mutex_unlock(mutex);
   turnstile_unlocked(mutex);
-  block(player_awaits_broadcast, condition, to_world(until), "for another thread");
+  block(player_awaits_broadcast, condition, to_world(until), turnstile_accesses_nothing,
+        "for another thread");
   turnstile_lock(mutex);
 }
 
@@ -313,7 +343,7 @@ void turnstile_end_thread(void) {
   player->state = player_free;
   player->call = turnstile_ends;
   player->path[0] = 0;
-  player->access = turnstile_accesses_else;
+  player->access = turnstile_accesses_nothing;
   turnstile_changed();
   /* Somebody may wait in order to join this thread. */
   release(player_awaits_broadcast, player);
@@ -333,7 +363,8 @@ void turnstile_join(pthread_t thread) {
     struct player *player = &turnstile_world->players[number];
     while (player->state != player_free && player->process == here()->process &&
            pthread_equal(player->handle, thread))
-      block(player_awaits_broadcast, player, INT64_MAX, "for the end of a thread");
+      block(player_awaits_broadcast, player, INT64_MAX, turnstile_accesses_nothing,
+            "for the end of a thread");
   }
 }
 
@@ -357,7 +388,7 @@ void turnstile_begin(void) {
   here()->state = player_parked;
   here()->call = turnstile_begins;
   here()->path[0] = 0;
-  here()->access = turnstile_accesses_else;
+  here()->access = turnstile_accesses_nothing;
   take_turn();
 }
 
@@ -374,7 +405,7 @@ void turnstile_finish(void) {
   player->state = player_done;
   player->call = turnstile_ends;
   player->path[0] = 0;
-  player->access = turnstile_accesses_else;
+  player->access = turnstile_accesses_nothing;
   turnstile_changed();
   turnstile_hand_to(turnstile_choose(turnstile_player));
   for (;;) pause();

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+enum { turnstile_max_locks = 62 };
+
 enum player_state {
   player_free,
   player_ready,
@@ -21,8 +23,8 @@ enum player_state {
 
 struct player {
   uint32_t word;
-  int32_t state, process, call, is_local, changes, rank, access, only_reads, is_watched;
-  uint64_t object, folder, other, other_folder;
+  int32_t state, process, call, is_local, changes, rank, access, only_reads, is_watched, used_clock;
+  uint64_t used_locks, object, folder, other, other_folder;
   const void *address;
   int64_t deadline;
   uint64_t seen;
@@ -36,7 +38,8 @@ struct process {
   int32_t is_killed, replaces, loses_notices, is_ready;
   int64_t suspended_until;
   uint64_t draws;
-  int32_t note_count;
+  int32_t note_count, lock_count;
+  const void *locks[turnstile_max_locks];
   int64_t notes[turnstile_max_notes];
   char text[turnstile_max_text];
 };

@@ -25,11 +25,40 @@ struct ScheduleTests {
     let extent =
       Self.isLong
       ? ["--preemptions", "2", "--drawn", "10000", "--budget", "600"]
-      : ["--preemptions", "1", "--drawn", "40", "--budget", "8", "--jobs", "2"]
+      : ["--preemptions", "1", "--drawn", "40", "--budget", "100", "--jobs", "2"]
     let result = try schedules(
-      ["--scenario", scenario.rawValue, "--seed", "\(TestRun.seed % 1_000_000)"] + extent)
+      ["--scenario", scenario.rawValue, "--seed", "\(TestRun.seed % 1_000_000)", "--complete"]
+        + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
-    #expect(result.output.contains("\(scenario.rawValue): "))
+    let lines = result.output.split(separator: "\n").filter { $0.starts(with: scenario.rawValue) }
+    #expect(lines.first?.contains("all there are") == true, "\(result.output)")
+    #expect(lines.count == 2, "\(result.output)")
+  }
+
+  /// The orders that are left out differ from others only in the order of independent calls.
+  @Test(arguments: isLong ? [1, 2] : [1], [Scenario.updaters, .takeover])
+  func whatIsLeftOutIsEqualToWhatIsRun(_ limit: Int, _ scenario: Scenario) throws {
+    func different(_ options: [String]) throws -> (run: Int, different: String) {
+      let output = try schedules(
+        [
+          "--scenario", scenario.rawValue, "--preemptions", "\(limit)", "--drawn", "0",
+          "--traces", "--complete", "--jobs", "2",
+        ] + options
+      ).output
+      let words = output.split(separator: " ")
+      let place = try #require(words.firstIndex(of: "different"), "\(output)")
+      return (try #require(Int(words[1]), "\(output)"), "\(words[place - 1]) \(words[place + 1])")
+    }
+    let (some, all) = (try different([]), try different(["--whole"]))
+    #expect(some.different == all.different && some.run * 3 < all.run * 2, "\(some), \(all)")
+  }
+
+  @Test func aScenarioThatIsNotFinishedIsNamed() throws {
+    let arguments = ["--scenario", "updaters", "--budget", "0", "--drawn", "0"]
+    let result = try schedules(arguments + ["--complete"])
+    #expect(result.status == .exited(1), "\(result.output)")
+    #expect(result.errors.contains("cannot run every order of 'updaters' within 0 s: "))
+    #expect(try schedules(arguments).status == .exited(0))
   }
 
   /// Everything that could differ comes from the line: the same steps, clocks and results.
@@ -104,20 +133,17 @@ struct ScheduleTests {
   /// Searches are processes, and report as text.
   @Test func aResultIsReadAsItWasWritten() throws {
     var result = SearchResult()
-    (result.orders, result.equal, result.drawn, result.steps) = (3, 4, 5, 6)
-    (result.time, result.drawnTime, result.isComplete) = (.milliseconds(7), .milliseconds(8), false)
-    (result.users, result.relied) = ([9: 2], [9: 2])
+    (result.orders, result.equal, result.steps) = (3, 4, 6)
+    (result.time, result.isComplete, result.traces) = (.milliseconds(7), false, [9])
     result.report = ["mail 1 1:go1", "  lost: message 1", "0\t-\t\tbegins"]
     let text = result.lines.map { $0 + "\n" }.joined()
     let read = try #require(SearchResult(text))
     #expect(read.lines == result.lines)
     #expect(SearchResult("") == nil && SearchResult("counts 1 2\n") == nil)
-    // One thread has left out orders because no other thread uses that, and another one does.
-    #expect(read.isSound(processes: 3))
     var sum = read
     var other = read
-    other.users = [9: 4]
+    (other.isComplete, other.traces) = (true, [9, 10])
     sum.add(other)
-    #expect(!sum.isSound(processes: 3) && sum.orders == 6)
+    #expect(!sum.isComplete && sum.orders == 6 && sum.traces == [9, 10])
   }
 }

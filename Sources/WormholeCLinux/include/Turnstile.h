@@ -46,6 +46,10 @@ enum { turnstile_waits = -1, turnstile_ends = -2, turnstile_begins = -3 };
 
 struct turnstile_step {
   int32_t player, process, call, chosen, move, is_local, access, is_watched;
+  /* What the player used since its former step: whether the clock, and which locks of its process
+     and signals between its threads, a bit each. */
+  int32_t used_clock;
+  uint64_t used_locks;
   /* The players that could continue, a bit each, and those that could if their process were not
      suspended: a switch to one of them resumes the process. */
   uint32_t enabled, suspended;
@@ -58,7 +62,8 @@ struct turnstile_step {
 /* What a call does with its path. Two calls of which neither writes what the other one uses have
    the same results in both orders. */
 enum turnstile_access {
-  turnstile_accesses_else, /* notices, locks, and the like: in no order the same */
+  turnstile_accesses_nothing, /* begins, ends, or waits for a thread of the same process */
+  turnstile_accesses_else,    /* in no order the same */
   turnstile_reads_name,
   turnstile_reads_file,
   turnstile_reads_listing,
@@ -67,6 +72,7 @@ enum turnstile_access {
   /* Of a directory as a listing, else as a file. */
   turnstile_reads_status,
   turnstile_watches,
+  turnstile_reads_notices,
 };
 
 enum turnstile_outcome {

@@ -113,28 +113,33 @@
     package static func choice(at number: Int) -> Choice {
       let step = turnstile_step_at(Int32(number))!
       return Choice(
-        player: Int(step.pointee.player), enabled: step.pointee.enabled,
+        player: Int(step.pointee.player), process: Int(step.pointee.process), enabled: step.pointee.enabled,
         suspended: step.pointee.suspended,
         chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0,
         access: Access(rawValue: Int(step.pointee.access)) ?? .other,
         isWatched: step.pointee.is_watched != 0,
+        usedClock: step.pointee.used_clock != 0, usedLocks: step.pointee.used_locks,
         object: step.pointee.object, folder: step.pointee.folder,
         other: step.pointee.other, otherFolder: step.pointee.other_folder)
     }
 
     /// The effect of a call on the file at the path.
     package enum Access: Int, Sendable {
+      /// Of a step that begins, ends, or waits for a thread of the same process.
+      case nothing
       case other
       case readsName, readsFile, readsListing
       case writesName, writesFile
       /// Only of a call: a step contains another access instead.
       case readsStatus
       case watches
+      case readsNotices
     }
 
     /// The part of a step for a search: numbers below 0 stand for the keeper.
     package struct Choice: Sendable {
       package let player: Int
+      package let process: Int
       package let enabled: UInt32
       package let suspended: UInt32
       package let chosen: Int
@@ -142,6 +147,10 @@
       package let access: Access
       /// Whether a process of this round has watched the directory.
       package let isWatched: Bool
+      /// Whether the player has read the clock since its former step.
+      package let usedClock: Bool
+      /// The locks of the process that the player has taken since its former step: a bit each.
+      package let usedLocks: UInt64
       /// Hashes of the path and the directory; of a rename also the hashes of the other name.
       package let object: UInt64
       package let folder: UInt64
@@ -245,7 +254,8 @@
     fileprivate var access: Turnstile.Access {
       switch self {
       case .fstatat, .readlink: .readsName
-      case .pread: .readsFile
+      // Of an inotify instance: notices.
+      case .pread, .read: .readsFile
       case .getdents: .readsListing
       case .fstat: .readsStatus
       case .open, .rename, .link, .unlink, .mkdir, .rmdir, .symlink, .mknod: .writesName
@@ -254,6 +264,7 @@
         .flock, .ofdlock, .close:
         .writesFile
       case .inotifyAdd: .watches
+      case .epollWait, .poll: .readsNotices
       default: .other
       }
     }

@@ -44,7 +44,7 @@
     /// Whether a step can be one of those above: most are not, and their texts take long.
     private static func matters(_ choice: Turnstile.Choice) -> Bool {
       switch choice.access {
-      case .readsName, .readsFile, .readsListing: false
+      case .readsName, .readsFile, .readsListing, .readsNotices: false
       default: true
       }
     }

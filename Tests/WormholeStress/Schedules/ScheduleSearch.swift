@@ -19,9 +19,14 @@
     }
 
     private struct Pending {
-      let entries: [Schedule.Entry]
-      let preemptions: Int
-      let harms: Int
+      var entries: [Schedule.Entry] = []
+      /// The preemptions and harms.
+      var level = 0
+      var hasHarm = false
+      /// The moments that may have the same results, of this order and of those before it.
+      var moments: [Moments] = []
+      /// Whether it stands for another order with the same moves, some of them at other steps.
+      var isMoved = false
     }
 
     let rounds: ScheduledRounds
@@ -31,25 +36,28 @@
     var deadline: Instant
     /// Whether every order in the bounds was run.
     private(set) var isComplete = false
-    private(set) var footprint: Footprint
-    /// The keys of the orders that were left out, with the threads that were not preempted.
-    private(set) var relied: [UInt64: UInt32] = [:]
-    /// The footprints of all searches at the latest exchange.
-    private var exchanged: [UInt64: UInt32] = [:]
-    /// The orders that were left out, by key.
-    private var leftOut: [UInt64: [Int: LeftOut]] = [:]
-    private var leftOutCount = 0
+    /// The orders of this search that were run.
+    private(set) var orders = 0
+    /// The orders that were left out, since their results are those of an order that was run.
+    private(set) var equalOrders = 0
+    /// The fingerprints of the orders that were run, if they are wanted.
+    private(set) var traces: Set<UInt64> = []
+    private let wantsTraces: Bool
+    /// Whether orders are left out.
+    private let leavesOut: Bool
+    private var queues: [[Pending]] = []
+    private var seen: Set<[Schedule.Entry]> = []
+    private var forkCount = 0
 
-    private struct LeftOut {
-      let pending: Pending
-      let player: Int
-    }
-
-    init(_ rounds: ScheduledRounds, share: (number: Int, count: Int), until deadline: Instant) {
+    init(
+      _ rounds: ScheduledRounds, share: (number: Int, count: Int), until deadline: Instant,
+      leavesOut: Bool = true, wantsTraces: Bool = false
+    ) {
       self.rounds = rounds
       self.share = share
-      footprint = Footprint(processes: rounds.scenario.processes)
       self.deadline = deadline
+      self.leavesOut = leavesOut
+      self.wantsTraces = wantsTraces
     }
 
     private var isOver: Bool { Instant.now >= deadline || rounds.isStopped }
@@ -59,131 +67,169 @@
     ///
     /// A preemption lets another thread continue where the same thread could. Where a thread waits
     /// or ends, and several threads can continue, another choice than the usual thread counts as a
-    /// preemption. No thread is preempted before a call that no other process notices: a preemption
-    /// before the next call gives the same order. ``Footprint`` finds further calls of this kind.
+    /// preemption. Orders with the results of another order are left out: see ``Moments``.
+    ///
+    /// Each search runs the orders with the fewest preemptions, and its share of the others.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
-      var queues = [[Pending]](repeating: [], count: limit + 2)
-      queues[0] = [Pending(entries: [], preemptions: 0, harms: 0)]
-      var exchanges = 0
-      while true {
-        guard let level = queues.firstIndex(where: { !$0.isEmpty }) else {
-          exchanges += 1
-          guard let returned = try exchange(exchanges) else { return nil }
-          for one in returned { queues[one.preemptions + one.harms].append(one) }
-          if isComplete { return nil }
-          continue
-        }
+      queues = [[Pending]](repeating: [], count: max(1, limit) + 1)
+      queues[0] = [Pending()]
+      while let level = queues.firstIndex(where: { !$0.isEmpty }) {
         if isOver { return nil }
         let next = queues[level].removeLast()
         var schedule = Schedule(scenario: rounds.scenario, seed: seed)
         schedule.entries = next.entries
-        if let violation = try rounds.run(schedule) {
+        let violation = try rounds.run(schedule)
+        if let violation, !next.isMoved || !violation.starts(with: "astray: ") {
           return Found(schedule: schedule, violation: violation)
         }
-        let returned = footprint.note().flatMap { takeLeftOut(relyingOn: $0) }
-        var longer = continuations(of: next, limit, harm)
-        if next.entries.isEmpty {
-          // Each search has the orders that begin with its moves.
-          longer = longer.enumerated().filter { $0.offset % share.count == share.number }
-            .map(\.element)
-        }
-        for one in longer + returned { queues[one.preemptions + one.harms].append(one) }
+        if level >= shared(limit) || share.number == 0 { orders += 1 }
+        if violation == nil { note(next, limit, harm) }
       }
-    }
-
-    /// Waits for the end of all searches, and adds the footprints of the other searches.
-    ///
-    /// - Returns: the orders that this search has left out for a wrong reason; nil at the deadline.
-    ///   Without new bits the searches end.
-    private mutating func exchange(_ number: Int) throws -> [Pending]? {
-      let before = exchanged
-      try rounds.write(
-        SearchResult.lines("users", footprint.users), as: "users.\(number)", of: share)
-      while !isOver {
-        if let texts = rounds.texts("users.\(number)", of: share) {
-          for text in texts { exchanged.merge(SearchResult.table(text)) { $0 | $1 } }
-          isComplete = exchanged == before
-          return footprint.add(exchanged).flatMap { takeLeftOut(relyingOn: $0) }
-        }
-        let _: Void? = Monitor(0).wait(until: .now + .milliseconds(20)) { _ in nil }
-      }
+      isComplete = true
       return nil
     }
 
-    /// Returns the orders that were left out for a reason that is wrong since the last round.
-    private mutating func takeLeftOut(relyingOn key: UInt64) -> [Pending] {
-      guard let all = leftOut[key] else { return [] }
-      let wrong = all.filter { footprint.isOther(key, than: $0.value.player) }
-      guard !wrong.isEmpty else { return [] }
-      for number in wrong.keys {
-        for other in leftOut.keys { leftOut[other]?[number] = nil }
-      }
-      relied[key] = nil
-      return wrong.sorted { $0.key < $1.key }.map(\.value.pending)
-    }
+    /// The first level of which each search has its share.
+    private func shared(_ limit: Int) -> Int { min(max(1, limit), 2) }
 
-    private mutating func leaveOut(
-      _ pending: Pending, relyingOn reliance: Footprint.Reliance, at player: Int
-    ) {
-      leftOutCount += 1
-      // Each search has its share of the orders with one move.
-      if pending.entries.count == 1, leftOutCount % share.count != share.number { return }
-      for key in reliance.keys {
-        leftOut[key, default: [:]][leftOutCount] = LeftOut(pending: pending, player: player)
-        relied[key, default: 0] |= 1 << UInt32(player)
+    /// Adds the orders that the last round leads to.
+    private mutating func note(_ last: Pending, _ limit: Int, _ harm: Harm) {
+      let trace = Trace()
+      if wantsTraces { traces.insert(trace.fingerprint) }
+      var last = last
+      last.moments = test(last.moments, with: [], trace, last, limit)
+      let found = continuations(of: last, trace, limit, harm)
+      // Where the usual choice is the move, the order itself is the one with the last moment.
+      let waits = test(found.filter { !$0.isMade }, with: last.moments, trace, last, limit)
+      for moments in found where moments.isMade {
+        var next = Self.inserting(moments, into: last)
+        next.moments = last.moments + waits.filter { $0.step < moments.step } + [moments]
+        push(next, after: last, limit)
       }
     }
 
-    /// The orders that were left out to the end.
-    var equalOrders: Int { Set(leftOut.values.flatMap(\.keys)).count }
+    /// Adds the orders whose results differ from those of the last order.
+    ///
+    /// - Returns: what is left of the moments: those with the same results.
+    private mutating func test(
+      _ all: [Moments], with others: [Moments], _ trace: Trace, _ last: Pending, _ limit: Int
+    ) -> [Moments] {
+      var all = all
+      var different: [(index: Int, moments: Moments)] = []
+      for index in all.indices {
+        let (found, count) = all[index].test(trace)
+        equalOrders += count
+        different += found.map { (index, $0) }
+      }
+      for (index, moments) in different {
+        let former = all[index]
+        let shift = former.step - moments.step
+        var next = last
+        if former.isMade { next.entries.removeAll { $0.step == former.step } }
+        for number in next.entries.indices where next.entries[number].step > former.step {
+          next.entries[number].step -= shift
+          next.isMoved = true
+        }
+        if former.isMade { next.level -= 1 }
+        next = Self.inserting(moments, into: next)
+        next.moments = others
+        for other in all.indices where other != index {
+          let isLater = all[other].step > former.step
+          next.moments.append(isLater ? all[other].shifted(by: shift) : all[other])
+        }
+        // Behind the last move, nothing is known.
+        let end = next.entries.last!.step
+        next.moments = next.moments.filter { $0.step <= end } + [moments]
+        push(next, after: last, limit)
+      }
+      return all.filter { !$0.equal.isEmpty }
+    }
 
-    /// The orders that differ from the last one in one move behind its moves.
-    private mutating func continuations(of last: Pending, _ limit: Int, _ harm: Harm) -> [Pending] {
-      var found: [Pending] = []
+    private static func inserting(_ moments: Moments, into order: Pending) -> Pending {
+      var order = order
+      order.entries.append(Schedule.Entry(step: moments.step, move: moments.move))
+      order.entries.sort { $0.step < $1.step }
+      order.level += 1
+      if case .go = moments.move {} else { order.hasHarm = true }
+      return order
+    }
+
+    private mutating func push(_ order: Pending, after last: Pending, _ limit: Int) {
+      guard order.level < queues.count, seen.insert(order.entries).inserted else { return }
+      if last.level < shared(limit), order.level >= shared(limit) {
+        forkCount += 1
+        if forkCount % share.count != share.number { return }
+      }
+      queues[order.level].append(order)
+    }
+
+    /// The moves behind those of the last order, each with the moments at which it can be made.
+    private func continuations(
+      of last: Pending, _ trace: Trace, _ limit: Int, _ harm: Harm
+    ) -> [Moments] {
+      var (found, open): ([Moments], [Turnstile.Move: [Moments.Moment]]) = ([], [:])
       let first = last.entries.last.map { $0.step + 1 } ?? 0
-      for number in first..<max(first, Turnstile.stepCount) {
-        let choice = Turnstile.choice(at: number)
+      for number in first..<max(first, trace.choices.count) {
+        let choice = trace.choices[number]
         let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
-        let reliance = goesOn ? footprint.reliance(choice) : nil
-        for player in 0..<Turnstile.playerLimit
-        where (choice.enabled | choice.suspended) & 1 << UInt32(player) != 0
-          && player != choice.chosen
-        {
-          guard last.preemptions + last.harms < limit else { continue }
-          let resumes = choice.suspended & 1 << UInt32(player) != 0
-          let preempts = resumes || goesOn && player != choice.player
-          if preempts, choice.isLocal { continue }
-          let pending = Pending(
-            entries: last.entries + [Schedule.Entry(step: number, move: .go(player: player))],
-            preemptions: last.preemptions + 1, harms: last.harms)
-          if preempts, let reliance {
-            leaveOut(pending, relyingOn: reliance, at: choice.player)
-          } else {
-            found.append(pending)
-          }
+        var moves: [Turnstile.Move] = []
+        if last.level < limit {
+          let others = choice.enabled | choice.suspended
+          moves = (0..<Turnstile.playerLimit)
+            .filter { others & 1 << UInt32($0) != 0 && $0 != choice.chosen }
+            .map { .go(player: $0) }
         }
-        guard last.harms == 0, !harm.isEmpty, goesOn, !choice.isLocal,
-          last.preemptions < max(1, limit)
-        else { continue }
-        for move in moves(at: number, harm) {
-          let pending = Pending(
-            entries: last.entries + [Schedule.Entry(step: number, move: move)],
-            preemptions: last.preemptions, harms: 1)
-          if let reliance, move.isSame(afterReading: reliance.onlyReads) {
-            leaveOut(pending, relyingOn: reliance, at: choice.player)
-          } else {
-            found.append(pending)
+        if !last.hasHarm, !harm.isEmpty, goesOn, last.level < max(1, limit) {
+          moves += harms(at: number, choice, harm)
+        }
+        for move in moves { open[move, default: []].append(.init(step: number, effects: [])) }
+        if choice.chosen == choice.player {
+          for move in open.keys {
+            let latest = open[move]!.count - 1
+            open[move]![latest].effects.append(trace.effects[number])
           }
+        } else {
+          found += close(&open, choice, at: number)
         }
       }
+      if let choice = trace.choices.last { found += close(&open, choice, at: nil) }
       return found
     }
 
-    private func moves(at number: Int, _ harm: Harm) -> [Turnstile.Move] {
-      let step = Turnstile.step(at: number)
-      guard let process = step.process, process < rounds.scenario.processes - 1 else { return [] }
+    /// Ends a row of steps of one thread.
+    private func close(
+      _ open: inout [Turnstile.Move: [Moments.Moment]], _ choice: Turnstile.Choice, at step: Int?
+    ) -> [Moments] {
+      let all = open.sorted { $0.value[0].step < $1.value[0].step || "\($0.key)" < "\($1.key)" }
+      open = [:]
+      return all.flatMap { move, moments -> [Moments] in
+        if !leavesOut {
+          return moments.map {
+            Moments(move: move, player: choice.player, step: $0.step, isMade: true, earlier: [])
+          }
+        }
+        if let step, move == .go(player: choice.chosen) {
+          return [
+            Moments(
+              move: move, player: choice.player, step: step, isMade: false,
+              earlier: moments.reversed())
+          ]
+        }
+        return [
+          Moments(
+            move: move, player: choice.player, step: moments.last!.step, isMade: true,
+            earlier: moments.dropLast().reversed())
+        ]
+      }
+    }
+
+    private func harms(
+      at number: Int, _ choice: Turnstile.Choice, _ harm: Harm
+    ) -> [Turnstile.Move] {
+      let process = choice.process
+      guard process >= 0, process < rounds.scenario.processes - 1 else { return [] }
       var moves: [Turnstile.Move] = []
       if harm.contains(.kills), rounds.scenario.mayKill(process) {
         moves.append(.kill(process: process))
@@ -191,10 +237,12 @@
       if harm.contains(.suspensions) {
         moves.append(.suspend(process: process, Scenario.suspension))
       }
-      if harm.contains(.failures), case .call = step.doing {
+      guard !harm.isDisjoint(with: [.failures, .losses]) else { return moves }
+      let doing = Turnstile.step(at: number).doing
+      if harm.contains(.failures), case .call = doing {
         moves.append(.fail(process: process, .noSpace))
       }
-      if harm.contains(.losses), step.doing == .call(.read) {
+      if harm.contains(.losses), doing == .call(.read) {
         moves.append(.loseNotices(process: process))
       }
       return moves
@@ -252,6 +300,8 @@
     /// Leaves out moves for as long as a promise of the same kind breaks.
     mutating func shrink(_ found: Found) throws -> Found {
       var best = found
+      // Without one of its moves, each order is astray sooner or later.
+      if found.violation.starts(with: "astray: ") { return found }
       let kind = found.violation.prefix { $0 != ":" }
       var size = max(1, best.schedule.entries.count / 2)
       while true {
@@ -270,18 +320,6 @@
         }
         if size == 1, !isShorter { return best }
         size = max(1, size / 2)
-      }
-    }
-  }
-
-  extension Turnstile.Move {
-    /// Whether it does the same before and after a call that no other thread notices.
-    fileprivate func isSame(afterReading onlyReads: Bool) -> Bool {
-      switch self {
-      case .suspend: true
-      // What a dead process has left is found.
-      case .kill: onlyReads
-      default: false
       }
     }
   }

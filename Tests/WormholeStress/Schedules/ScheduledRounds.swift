@@ -54,21 +54,6 @@
     /// Whether another search has found a violation.
     var isStopped: Bool { (try? Descriptor.status(ofPath: "\(folder)/../stop")) != nil }
 
-    /// Writes lines for the other searches of the scenario; the file gets its name at the end.
-    func write(_ lines: [String], as name: String, of share: (number: Int, count: Int)) throws {
-      let parent = try Descriptor.open(following: "\(folder)/..", [.readOnly, .directory])
-      let file = try parent.open("new.\(share.number)", .writeOnlyNew, mode: 0o600)
-      let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
-      _ = bytes.withUnsafeBytes { try? file.writeFully($0) }
-      try parent.rename("new.\(share.number)", to: parent, "\(name).\(share.number)")
-    }
-
-    /// Returns the text of each search under a name; nil until all texts exist.
-    func texts(_ name: String, of share: (number: Int, count: Int)) -> [String]? {
-      let texts = (0..<share.count).map { try? Self.text(of: "\(folder)/../\(name).\($0)") }
-      return texts.contains(nil) ? nil : texts.compactMap(\.self)
-    }
-
     static func text(of path: String) throws(Errno) -> String {
       let file = try Descriptor.open(path: path, [.readOnly])
       var bytes = [UInt8](repeating: 0, count: try file.status().size)

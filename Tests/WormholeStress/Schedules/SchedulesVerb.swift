@@ -6,12 +6,16 @@ import WormholeSyscalls
 extension Verb {
   static let schedules = Verb(
     "schedules", "run real processes in every order, step by step", [],
-    [.scenario, .preemptions, .harm, .drawn, .budget, .jobs, .seed, .mutant],
+    [
+      .scenario, .preemptions, .harm, .drawn, .budget, .jobs, .seed, .mutant, .complete, .whole,
+      .traces,
+    ],
     [
       "Real processes of the library run one thread at a time, and stop before each system call. "
         + "A schedule decides who goes on. Every order with at most the given number of "
-        + "preemptions is run, and then orders that the seed draws. The clock is the schedule's, "
-        + "and nothing waits in real time.",
+        + "preemptions is run, and then orders that the seed draws, until the budget ends; with "
+        + "--complete the command fails if it ends before. The clock is the schedule's, and "
+        + "nothing waits in real time.",
       "An order that breaks a promise is run again, its moves are left out one by one for as "
         + "long as the promise breaks, and the rest is printed as a line for WORMHOLE_SCHEDULE "
         + "and as a table of steps. With WORMHOLE_SCHEDULE set, only that order is run.",
@@ -45,12 +49,19 @@ extension Option {
     "budget", .any("S"), "most seconds for all scenarios; 300 by default")
   fileprivate static let jobs = Option(
     "jobs", .any("N"), "number of searches at the same time; 4 by default")
+  fileprivate static let complete = Option(
+    "complete", nil, "fail if the budget ends before every order was run")
+  fileprivate static let whole = Option("whole", nil, "run orders with equal results as well")
+  fileprivate static let traces = Option("traces", nil, "count the orders that differ")
 }
 
 #if FAULT_POINTS
   extension Invocation {
+    /// The orders that a search runs.
+    private enum Part: String { case every, drawn }
+
     /// For the processes that search: the number of the search, how many there are, the scenario,
-    /// the milliseconds, and the folder.
+    /// the part, the milliseconds, and the folder.
     private static let share = "WORMHOLE_SCHEDULES_SHARE"
     private static let line = "WORMHOLE_SCHEDULE"
 
@@ -58,12 +69,13 @@ extension Option {
       if let name = value(.mutant), Plan.mutant(name) == nil {
         throw Failure.usage("cannot disable '\(name)': no mutant has this name")
       }
-      if let words = Processes.environment(Self.share)?.split(separator: " "), words.count == 5,
-        let scenario = Scenario(rawValue: String(words[2]))
+      if let words = Processes.environment(Self.share)?.split(separator: " "), words.count == 6,
+        let scenario = Scenario(rawValue: String(words[2])),
+        let part = Part(rawValue: String(words[3]))
       {
         return try runShare(
-          (Int(words[0]) ?? 0, Int(words[1]) ?? 1), scenario,
-          for: .milliseconds(Int(words[3]) ?? 0), in: "\(words[4])/\(words[0])")
+          (Int(words[0]) ?? 0, Int(words[1]) ?? 1), scenario, part,
+          for: .milliseconds(Int(words[4]) ?? 0), in: "\(words[5])/\(words[0])")
       }
       let folder = try Self.makeFolder()
       defer { _ = try? Child.spawn("rm", ["-rf", "--", folder]).wait() }
@@ -72,30 +84,43 @@ extension Option {
           throw Failure.usage("cannot replay '\(text)': it is no schedule")
         }
         let place = try Self.makeFolder(for: schedule.scenario, in: folder)
-        return try spawn(0, of: 1, schedule.scenario, in: place).wait().code
+        return try spawn(0, of: 1, schedule.scenario, .every, in: place).wait().code
       }
       var isKept = true
-      let (all, end) = (try scenarios(), Instant.now + (try seconds(.budget) ?? .seconds(300)))
+      let (all, budget) = (try scenarios(), try seconds(.budget) ?? .seconds(300))
+      let end = Instant.now + budget
       for scenario in all { _ = try harm(scenario) }
-      for (index, scenario) in all.enumerated() {
-        // What a small scenario leaves of its share, the following ones get.
+      // Drawn orders get the time that is left when every order was run.
+      for scenario in all {
+        let result = try search(scenario, .every, for: end - Instant.now, in: folder)
+        if has(.complete), result.report.isEmpty, !result.isComplete {
+          output.tell(
+            "cannot run every order of '\(scenario.rawValue)' within \(Int(budget / .seconds(1))) "
+              + "s: raise --budget, lower --preemptions, or make the scenario smaller")
+          isKept = false
+        }
+        if !result.report.isEmpty { isKept = false }
+      }
+      for (index, scenario) in all.enumerated() where try isKept && draws() > 0 {
         let share = (end - Instant.now) / Double(all.count - index)
-        if try !search(scenario, for: share, in: folder) { isKept = false }
+        if try !search(scenario, .drawn, for: share, in: folder).report.isEmpty { isKept = false }
       }
       return isKept ? 0 : ExitCode.no.rawValue
     }
 
     /// Runs this command once more, with the same addresses and hashes in each run.
     private func spawn(
-      _ number: Int, of count: Int, _ scenario: Scenario, for time: Duration = .zero,
-      in folder: String
+      _ number: Int, of count: Int, _ scenario: Scenario, _ part: Part,
+      for time: Duration = .zero, in folder: String
     ) throws -> Child {
       try Descriptor.open(following: folder, [.readOnly, .directory])
         .makeDirectory("\(number)", mode: 0o700)
       var settings = [
-        "\(Self.share)=\(number) \(count) \(scenario.rawValue) "
+        "\(Self.share)=\(number) \(count) \(scenario.rawValue) \(part.rawValue) "
           + "\(Int(time / .milliseconds(1))) \(folder)",
         "SWIFT_DETERMINISTIC_HASHING=1",
+        // Each player would look up the functions of the libraries again.
+        "LD_BIND_NOW=1",
       ]
       if let mutant = value(.mutant) { settings.append("WORMHOLE_MUTANT=\(mutant)") }
       let arguments = Processes.arguments.map { String(cString: $0) }
@@ -115,10 +140,14 @@ extension Option {
       return "\(parent)/\(name)"
     }
 
-    private static func makeFolder(for scenario: Scenario, in parent: String) throws -> String {
+    private static func makeFolder(
+      for scenario: Scenario, _ part: Part = .every, in parent: String
+    ) throws -> String {
+      // Of one length: all paths have the same length in each run.
+      let name = "\(scenario.rawValue).\(part.rawValue)"
       try Descriptor.open(following: parent, [.readOnly, .directory])
-        .makeDirectory(scenario.rawValue, mode: 0o700)
-      return "\(parent)/\(scenario.rawValue)"
+        .makeDirectory(name, mode: 0o700)
+      return "\(parent)/\(name)"
     }
 
     private func scenarios() throws -> [Scenario] {
@@ -152,12 +181,12 @@ extension Option {
 
     /// Runs the searches of a scenario at the same time, and writes what they found.
     private func search(
-      _ scenario: Scenario, for time: Duration, in parent: String
-    ) throws -> Bool {
+      _ scenario: Scenario, _ part: Part, for time: Duration, in parent: String
+    ) throws -> SearchResult {
       let count = try number(.jobs, least: 1) ?? 4
-      let folder = try Self.makeFolder(for: scenario, in: parent)
+      let folder = try Self.makeFolder(for: scenario, part, in: parent)
       let children = try (0..<count).map {
-        try spawn($0, of: count, scenario, for: time, in: folder)
+        try spawn($0, of: count, scenario, part, for: time, in: folder)
       }
       var sum = SearchResult()
       for (number, child) in children.enumerated() {
@@ -170,26 +199,28 @@ extension Option {
         }
         sum.add(result)
       }
-      try output.write(line: sum.line(scenario, try limit()))
-      guard let again = sum.report.first else { return true }
+      let line = part == .every ? sum.line(scenario, try limit()) : sum.drawnLine(scenario)
+      try output.write(line: line)
+      guard let again = sum.report.first else { return sum }
       for line in sum.report.dropFirst() { try output.write(line: line) }
       output.tell("again: WORMHOLE_SCHEDULE='\(again)' wormhole-stress schedules")
-      return false
+      return sum
     }
 
     private func limit() throws -> Int { try number(.preemptions, least: 0) ?? 2 }
+    private func draws() throws -> Int { try number(.drawn, least: 0) ?? 1000 }
 
     // MARK: One search
 
     private func runShare(
-      _ share: (number: Int, count: Int), _ scenario: Scenario, for time: Duration,
-      in folder: String
+      _ share: (number: Int, count: Int), _ scenario: Scenario, _ part: Part,
+      for time: Duration, in folder: String
     ) throws -> Int32 {
       if let schedule = Processes.environment(Self.line).flatMap({ Schedule($0) }) {
         return try replay(schedule, in: folder)
       }
       Turnstile.pin(share.number)
-      let result = try search(scenario, share, for: time, in: folder)
+      let result = try search(scenario, share, part, for: time, in: folder)
       let file = try Descriptor.open(path: "\(folder)/result", .writeOnlyNew, mode: 0o600)
       let bytes = Array(result.lines.map { $0 + "\n" }.joined().utf8)
       // What is missing counts as a crash.
@@ -198,29 +229,29 @@ extension Option {
     }
 
     private func search(
-      _ scenario: Scenario, _ share: (number: Int, count: Int), for budget: Duration,
-      in folder: String
+      _ scenario: Scenario, _ share: (number: Int, count: Int), _ part: Part,
+      for budget: Duration, in folder: String
     ) throws -> SearchResult {
       let rounds = try ScheduledRounds(scenario, in: folder)
       let begin = Instant.now
-      let seed = UInt64(try number(.seed, least: 0) ?? 1)
-      let harm = try harm(scenario)
-      let draws = try number(.drawn, least: 0) ?? 1000
-      // The drawn orders have a quarter of the time, or more.
-      let end = begin + (draws > 0 ? budget * 3 / 4 : budget)
-      var search = ScheduleSearch(rounds, share: share, until: end)
-      var found = try search.everyOrder(try limit(), seed: 1, harm)
-      var result = SearchResult()
-      (result.orders, result.equal) = (rounds.count, search.equalOrders)
-      (result.isComplete, result.time) = (search.isComplete, Instant.now - begin)
-      (result.users, result.relied) = (search.footprint.users, search.relied)
-      search.deadline = begin + budget
-      if found == nil {
-        let more: ScheduleSearch.Harm = value(.harm) == nil ? [.kills, .suspensions] : []
-        found = try search.drawnOrders(draws, seed: seed, harm.union(more))
+      var search = ScheduleSearch(
+        rounds, share: share, until: begin + budget, leavesOut: !has(.whole),
+        wantsTraces: has(.traces))
+      var (result, harm) = (SearchResult(), try harm(scenario))
+      let found: ScheduleSearch.Found?
+      switch part {
+      case .every:
+        found = try search.everyOrder(try limit(), seed: 1, harm)
+        (result.orders, result.equal) = (search.orders, search.equalOrders)
+        (result.isComplete, result.traces) = (search.isComplete, search.traces)
+      case .drawn:
+        if value(.harm) == nil { harm.formUnion([.kills, .suspensions]) }
+        let seed = UInt64(try number(.seed, least: 0) ?? 1)
+        found = try search.drawnOrders(try draws(), seed: seed, harm)
+        result.orders = rounds.count
       }
-      (result.drawn, result.steps) = (rounds.count - result.orders, rounds.steps)
-      result.drawnTime = Instant.now - begin - result.time
+      result.time = Instant.now - begin
+      result.steps = rounds.steps * result.orders / max(1, rounds.count)
       guard let found else { return result }
       rounds.stopOthers()
       result.report = try report(try search.shrink(found), shrunkFrom: found, rounds)
