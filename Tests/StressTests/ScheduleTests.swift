@@ -116,6 +116,13 @@ struct ScheduleTests {
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
+  /// The thread that waits for a lock ends before the sync, and the process returns after it.
+  @Test func theEndOfAThreadIsNoReturn() throws {
+    let line = "power 1 62:stop0=3000 0:go1 17:go4 18:go0 29:go5 33:go5 38:go5 65:go5"
+    let result = try schedules([], schedule: line)
+    #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
+  }
+
   @Test func aScheduleThatMakesNoSenseIsRefused() throws {
     let result = try schedules([], schedule: "nothing 1")
     #expect(result.status == .exited(64))

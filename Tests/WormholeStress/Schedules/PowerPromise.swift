@@ -33,7 +33,8 @@
           }
           if isUnsynced { return "unsynced: process \(process) published before its sync" }
           renamed.insert(process)
-        case .end where renamed.contains(process):
+        // The end of another thread of the process is no return.
+        case .end where renamed.contains(process) && choice.player == process:
           return "unsynced: process \(process) returned before the sync of '\(folder)'"
         default: break
         }
