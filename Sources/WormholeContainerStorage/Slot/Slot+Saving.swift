@@ -27,6 +27,8 @@ internal import WormholeSyscalls
 /// Independent of the slot: what waits for its save retains one file, and not the directories of a
 /// slot that the program no longer uses.
 final class SlotSaving: @unchecked Sendable {
+  // Only the thread whose turn it is at the slot uses the file; once the slot was released, only
+  // the thread that saves it.
   /// How long after a commit the value is saved: later changes within this time share the sync.
   static let delay = Duration.milliseconds(50)
 
@@ -35,9 +37,6 @@ final class SlotSaving: @unchecked Sendable {
   /// When the last save began, in nanoseconds.
   let last = Atomic<Int64>(.min / 2)
   /// The latest file that this process has committed without a sync, until it is saved.
-  ///
-  /// Only the thread whose turn it is at the slot uses the file; once the slot was released, only
-  /// the thread that saves it.
   @exclusivity(unchecked) var unsaved: CommittedFile?
 }
 
