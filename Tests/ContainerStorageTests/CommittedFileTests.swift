@@ -87,11 +87,6 @@ import WormholeSyscalls
   }
 
   private func removedFilesOpen() throws -> Int {
-    let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-    return files.count { number in
-      let target = try? FileManager.default.destinationOfSymbolicLink(
-        atPath: "/proc/self/fd/\(number)")
-      return target.map { $0.hasPrefix(container.path) && $0.hasSuffix("(deleted)") } ?? false
-    }
+    try Processes.openFiles(below: container.path).count { $0.hasSuffix("(deleted)") }
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import TestSupport
 import TestTraits
 import Testing
@@ -28,10 +27,6 @@ import WormholeSyscalls
   }
 
   private func descriptors(in path: String) throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { number in
-      let target = try? FileManager.default.destinationOfSymbolicLink(
-        atPath: "/proc/self/fd/\(number)")
-      return target?.hasPrefix(path) ?? false
-    }
+    try Processes.openFiles(below: path).count
   }
 }

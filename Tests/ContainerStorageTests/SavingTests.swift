@@ -103,6 +103,24 @@ import WormholeSyscalls
     }
   }
 
+  /// A program may use a channel once, and release it.
+  @Test func aValueThatWaitsForItsSaveHoldsNoDirectory() throws {
+    let calls = Heard<@Sendable () -> Void>()
+    var options = ContainerOptions.testing()
+    options.callLater = { _, call in calls.add(call) }
+    let container = try Container.open(folder.path + "/released", options: options)
+    let path = container.path + "/channels/n"
+    for _ in 1...3 { try container.slot(.channels, "n").add() }
+    #expect(try Processes.openFiles(below: path).count == 1)
+    // The save is due within half a second.
+    try eventually("the value is saved") {
+      for call in calls.all { call() }
+      return try Descriptor.status(ofPath: path + "/kept.plist", following: false)
+        .isSameFile(as: Descriptor.status(ofPath: path + "/value.plist", following: false))
+    }
+    #expect(try Processes.openFiles(below: path) == [])
+  }
+
   /// The kernel drops data that it could not write: a second sync of the file proves nothing.
   @Test func whatCouldNotBeSyncedIsNotKept() throws {
     for _ in 1...3 { try slot.add() }

@@ -19,4 +19,16 @@ extension Processes {
   package static func isStopped(_ process: Int32) throws -> Bool {
     try state(process) == "T"
   }
+
+  /// The targets of this process's descriptors below a path.
+  ///
+  /// Only what is below the path is counted, because other tests run at the same time.
+  package static func openFiles(below path: String) throws -> [String] {
+    let all = try Descriptor.open(path: "/proc/self/fd", [.readOnly, .directory])
+    return try all.names().compactMap { number in
+      let target = (try? all.readSymbolicLink(number)) ?? []
+      let text = String(decoding: target, as: UTF8.self)
+      return text.hasPrefix(path) ? text : nil
+    }
+  }
 }

@@ -142,7 +142,7 @@ import WormholeSyscalls
     try scene.another().access(paths.map { .writing($0) }) { _ in }
   }
 
-  @Test func anAccessWithTooManyPathsIsRefused() throws {
+  @Test(.notSanitized("on one thread")) func anAccessWithTooManyPathsIsRefused() throws {
     let name = String(repeating: "x", count: 200)
     let intents = (0..<10_000).map {
       Coordinator.Intent.reading(scene.path("\(name)\($0)"))

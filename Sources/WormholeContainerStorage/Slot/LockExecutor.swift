@@ -134,7 +134,7 @@ struct LockExecutor {
     if found == nil {
       // A save would find another file too.
       state.committed = nil
-      state.unsaved = nil
+      slot.saving.unsaved = nil
     }
     return found
   }

@@ -21,10 +21,6 @@ final class LockState: @unchecked Sendable {
   /// Since the staging directory was opened.
   @exclusivity(unchecked) var hasLookedForAll = false
   @exclusivity(unchecked) var committed: CommittedFile?
-  /// The latest file that this process has committed without a sync, until it is saved.
-  ///
-  /// Stays when the other files are closed.
-  @exclusivity(unchecked) var unsaved: CommittedFile?
   /// Made for the first tenure: readers need none.
   @exclusivity(unchecked) var mark: HolderMark?
   @exclusivity(unchecked) var stint = LockTenure()

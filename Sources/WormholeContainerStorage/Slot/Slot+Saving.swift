@@ -23,7 +23,12 @@ internal import WormholeSyscalls
 ///
 /// Clean-up: a process that dies between the steps leaves `save`, which the next save replaces. The
 /// next change finds a previous value that is too old, and syncs its own file.
-final class SlotSaving: Sendable {
+///
+/// Independent of the slot: what waits for its save retains one file, and not the directories of a
+/// slot that the program no longer uses.
+final class SlotSaving: @unchecked Sendable {
+  // Only the thread whose turn it is at the slot uses the file; once the slot was released, only
+  // the thread that saves it.
   /// How long after a commit the value is saved: later changes within this time share the sync.
   static let delay = Duration.milliseconds(50)
 
@@ -31,6 +36,8 @@ final class SlotSaving: Sendable {
   let isDue = Atomic<Bool>(false)
   /// When the last save began, in nanoseconds.
   let last = Atomic<Int64>(.min / 2)
+  /// The latest file that this process has committed without a sync, until it is saved.
+  @exclusivity(unchecked) var unsaved: CommittedFile?
 }
 
 /// A save between its two tenures of the lock.
@@ -55,8 +62,8 @@ extension Slot {
 
   /// Notes the file of a commit, for the thread whose turn it is; nil if the file was synced.
   func noteUnsaved(_ file: CommittedFile?) {
-    guard file != nil || lockState.unsaved != nil, !Mutants.has(.neverSave) else { return }
-    lockState.unsaved = file
+    guard file != nil || saving.unsaved != nil, !Mutants.has(.neverSave) else { return }
+    saving.unsaved = file
     guard file != nil, container.options.callLater != nil,
       !saving.isDue.exchange(true, ordering: .acquiringAndReleasing)
     else { return }
@@ -64,18 +71,21 @@ extension Slot {
     let next = saving.last.load(ordering: .relaxed) + (container.options.keptAge / 2).inNanoseconds
     let due = max(Instant.now + SlotSaving.delay, Instant(nanoseconds: next))
     if !container.saver.add(self, due: due) {
-      lockState.unsaved = nil
+      saving.unsaved = nil
       saving.isDue.store(false, ordering: .releasing)
     }
   }
 
   /// Begins a save; nil if there is nothing to save.
-  func beginSave(_ patience: Patience) -> PendingSave? {
+  ///
+  /// - Parameter earlier: of an earlier object for this slot, which was released.
+  func beginSave(of earlier: SlotSaving? = nil, _ patience: Patience) -> PendingSave? {
+    let saving = earlier ?? saving
     saving.isDue.store(false, ordering: .sequentiallyConsistent)
     saving.last.store(Instant.now.nanoseconds, ordering: .relaxed)
     return attempt(patience) { staging throws(Errno) in
-      guard let file = lockState.unsaved else { return nil }
-      lockState.unsaved = nil
+      guard let file = saving.unsaved else { return nil }
+      saving.unsaved = nil
       let directory = lockState.directory!
       let now = Instant.now
       guard file.isFile(of: try? directory.descriptor.status(of: File.value.name)) else {

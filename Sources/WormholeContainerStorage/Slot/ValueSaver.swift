@@ -8,8 +8,32 @@ internal import WormholeSyscalls
 /// thread that renews heartbeats cannot do this, because a sync may take seconds.
 final class ValueSaver: Service {
   private struct Entry {
-    let slot: Slot
+    let container: Container
+    weak var slot: Slot?
+    let place: Place
+    let saving: SlotSaving
     let due: Instant
+
+    /// Identifies a slot in its container.
+    struct Place: Equatable {
+      let folder: Container.Folder
+      let name: String
+    }
+
+    init(_ slot: Slot, due: Instant) {
+      container = slot.container
+      self.slot = slot
+      place = Place(folder: slot.folder, name: slot.name)
+      saving = slot.saving
+      self.due = due
+    }
+
+    /// Begins the save; a slot that was released is opened again.
+    func begin(_ patience: Patience) -> PendingSave? {
+      if let slot { return slot.beginSave(patience) }
+      let again = try? container.slot(place.folder, place.name)
+      return again?.beginSave(of: saving, patience)
+    }
   }
 
   private struct State {
@@ -22,11 +46,11 @@ final class ValueSaver: Service {
     var isCalled = false
 
     /// Removes the entries that satisfy the condition, up to a limit.
-    mutating func take(_ limit: Int, where isWanted: (Entry) -> Bool) -> [Slot] {
-      var taken: [Slot] = []
+    mutating func take(_ limit: Int, where isWanted: (Entry) -> Bool) -> [Entry] {
+      var taken: [Entry] = []
       entries.removeAll { entry in
         guard taken.count < limit, isWanted(entry) else { return false }
-        taken.append(entry.slot)
+        taken.append(entry)
         return true
       }
       inProgress += taken.map { ObjectIdentifier($0.container) }
@@ -37,7 +61,7 @@ final class ValueSaver: Service {
     mutating func noteCall() -> CallRequest? {
       guard !isCalled, let first = entries.min(by: { $0.due < $1.due }),
         nextCall.map({ first.due < $0 }) ?? true,
-        let callLater = first.slot.container.options.callLater
+        let callLater = first.container.options.callLater
       else { return nil }
       nextCall = first.due
       return CallRequest(moment: first.due, callLater: callLater)
@@ -49,8 +73,7 @@ final class ValueSaver: Service {
     let callLater: CallLater
   }
 
-  /// The largest number of waiting values: each keeps its file open, and up to four directories of
-  /// its slot.
+  /// The largest number of waiting values: each keeps its file open.
   private static let limit = 32
   /// The largest number of values that are synced together.
   private static let batch = 32
@@ -82,9 +105,15 @@ final class ValueSaver: Service {
 
   /// Requests a save of the slot's latest value; false if too many values wait.
   func add(_ slot: Slot, due: Instant) -> Bool {
+    let entry = Entry(slot, due: due)
     let (isAdded, request) = monitor.withLock { state -> (Bool, CallRequest?) in
+      // A program that requests a channel anew for each change has one entry for it.
+      let earlier = state.entries.firstIndex {
+        $0.container === entry.container && $0.place == entry.place
+      }
+      if let earlier { state.entries.remove(at: earlier) }
       guard state.entries.count < Self.limit else { return (false, nil) }
-      state.entries.append(Entry(slot: slot, due: due))
+      state.entries.append(entry)
       return (true, state.noteCall())
     }
     perform(request)
@@ -99,7 +128,7 @@ final class ValueSaver: Service {
   /// Saves the values that are due, on a thread of the module above.
   private func saveDue() {
     let now = Instant.now
-    let due = monitor.withLock { state -> [Slot] in
+    let due = monitor.withLock { state -> [Entry] in
       if let next = state.nextCall, next <= now { state.nextCall = nil }
       // An earlier call takes the entries at its end.
       guard !state.isCalled else { return [] }
@@ -122,7 +151,7 @@ final class ValueSaver: Service {
   func finish(_ container: Container?) {
     while true {
       let due = monitor.withLock { state in
-        state.take(Self.batch) { container == nil || $0.slot.container === container }
+        state.take(Self.batch) { container == nil || $0.container === container }
       }
       guard !due.isEmpty else { break }
       save(due)
@@ -136,13 +165,12 @@ final class ValueSaver: Service {
   /// As ``finish(_:)``, for all containers of the process.
   static func finishAll() { for saver in all { saver.finish(nil) } }
 
-  private func save(_ slots: [Slot]) {
-    guard !slots.isEmpty else { return }
+  private func save(_ entries: [Entry]) {
+    guard !entries.isEmpty else { return }
     let now = Instant.now
-    func patience(_ slot: Slot) -> Patience {
-      Patience(until: now + slot.container.options.keptAge)
+    var saves = entries.compactMap { entry in
+      entry.begin(Patience(until: now + entry.container.options.keptAge))
     }
-    var saves = slots.compactMap { slot in slot.beginSave(patience(slot)) }
     // The first sync then writes the journal for all of them.
     if saves.count > 1 { for save in saves { save.file.startWriting() } }
     for index in saves.indices { saves[index].sync() }
@@ -151,8 +179,8 @@ final class ValueSaver: Service {
       save.slot.endSave(save, Patience(until: synced + save.slot.container.options.keptAge))
     }
     monitor.signal { state in
-      for slot in slots {
-        let place = state.inProgress.firstIndex(of: ObjectIdentifier(slot.container))
+      for entry in entries {
+        let place = state.inProgress.firstIndex(of: ObjectIdentifier(entry.container))
         if let place { state.inProgress.remove(at: place) }
       }
     }

@@ -26,10 +26,11 @@ struct FanOut: Benchmark {
   func ours() throws { try both.ours.exchange() }
   func baseline() throws { try both.floor.exchange() }
 
+  /// Measured last, and one side after the other: a user may have 128 instances of inotify.
   func details() throws -> [Detail] {
+    both.end()
     var details: [Detail] = []
     for count in size == .small ? [1] : [1, 100] {
-      // One side after the other: a user may have 128 instances of inotify.
       let path = "\(scratch.path)/\(count)"
       let there = try measured(Watched.ours(path + "ours", count))
       let bare = try measured(Watched.floor(path + "floor", count))
@@ -54,6 +55,11 @@ struct FanOut: Benchmark {
     init(_ path: String, by count: Int) throws {
       ours = try Self.ours(path, count)
       floor = try Self.floor(path, count)
+    }
+
+    func end() {
+      ours.end()
+      floor.end()
     }
 
     static func ours(_ path: String, _ count: Int) throws -> WatchingProcesses {
@@ -95,7 +101,7 @@ private final class Bell {
 
 /// Several processes that watch the same value.
 private final class WatchingProcesses {
-  private let children: [Child]
+  private var children: [Child]
   private let replies: WormholeSyscalls.Pipe
   private let put: (Int) throws -> Void
   private var number = 0
@@ -116,11 +122,14 @@ private final class WatchingProcesses {
     for _ in 0..<3 { try exchange() }
   }
 
-  deinit {
+  deinit { end() }
+
+  func end() {
     for child in children {
       try? child.send(.kill)
       _ = try? child.wait()
     }
+    children = []
   }
 
   func exchange() throws {
