@@ -113,7 +113,8 @@
     package static func choice(at number: Int) -> Choice {
       let step = turnstile_step_at(Int32(number))!
       return Choice(
-        player: Int(step.pointee.player), process: Int(step.pointee.process), enabled: step.pointee.enabled,
+        player: Int(step.pointee.player), process: Int(step.pointee.process),
+        enabled: step.pointee.enabled,
         suspended: step.pointee.suspended,
         chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0,
         access: Access(rawValue: Int(step.pointee.access)) ?? .other,

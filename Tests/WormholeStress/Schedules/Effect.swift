@@ -3,13 +3,14 @@
 
   /// The files, notices and locks that a thread uses from one step to its next step.
   ///
-  /// Two threads have the same results in both orders if neither changes what the other one uses.
+  /// Two threads have the same results in both orders if neither thread changes an object of the
+  /// other thread.
   /// Paths stand for files: a file with several names counts under the name of each call. Names,
   /// contents and listings of directories are different objects.
   struct Effect {
     enum Kind {
       case nothing, files, notices
-      /// Depends on the order with every other call.
+      /// In conflict with every other call.
       case unknown
     }
 

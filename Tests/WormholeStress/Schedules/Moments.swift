@@ -3,39 +3,38 @@
 
   /// The steps of one thread in a row before which a schedule can make the same move.
   ///
-  /// An order with the move before an earlier step leads to the same results as the order with the
-  /// move before a later step, if what the thread does in between does not conflict with what the
-  /// other threads do until the thread continues. Only the orders behind a conflict are run.
+  /// A move before an earlier step and a move before a later step lead to the same results if the
+  /// calls of the thread between the steps conflict with no call of other threads until the thread
+  /// continues. Only orders behind a conflict are run.
   struct Moments {
     struct Moment {
       let step: Int
-      /// What the thread does from this step until the next moment.
+      /// The effects of the thread from this step until the next moment.
       var effects: [Effect]
     }
 
     let move: Turnstile.Move
     let player: Int
-    /// The step of the move, or the step at which the thread waits and the usual choice has the
-    /// same effect as the move.
+    /// The step of the move, or of a wait at which the usual choice equals the move.
     var step: Int
     /// Whether the schedule has the move.
     var isMade: Bool
-    /// The earlier moments that lead to the results of this order, the latest first.
+    /// The earlier moments with the results of this order, the latest first.
     var equal: [Moment] = []
-    /// The moments before these, the latest first.
+    /// The untested moments, the latest first.
     var earlier: [Moment]
 
     /// Tests the moments by an order that was run.
     ///
-    /// - Returns: the moments for orders that must be run, because their results may differ, and
-    ///   the number of the moments that were found to be equal.
+    /// - Returns: the moments of orders to run, with results that may differ, and the number of
+    ///   equal moments.
     mutating func test(_ trace: Trace) -> (different: [Moments], equal: Int) {
       let others = trace.others(from: step, until: player)
       var different: [Moments] = []
       if let index = equal.firstIndex(where: { differs($0, others) }) {
         different.append(moved(to: equal[index].step, earlier: Array(equal[(index + 1)...])))
         equal.removeSubrange(index...)
-        // What comes earlier belongs to that order.
+        // Earlier moments belong to the new order.
         earlier = []
         return (different, 0)
       }
@@ -54,7 +53,7 @@
 
     private func differs(_ moment: Moment, _ others: ArraySlice<Effect>) -> Bool {
       switch move {
-      // What a dead process has left is found.
+      // Other processes find the files of a dead process.
       case .kill: !moment.effects.allSatisfy(\.onlyReads)
       case .go, .suspend:
         move.takesTime && moment.effects.contains(where: \.usedClock)

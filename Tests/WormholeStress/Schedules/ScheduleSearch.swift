@@ -23,9 +23,9 @@
       /// The preemptions and harms.
       var level = 0
       var hasHarm = false
-      /// The moments that may have the same results, of this order and of those before it.
+      /// The moments of each move, with the equal orders.
       var moments: [Moments] = []
-      /// Whether it stands for another order with the same moves, some of them at other steps.
+      /// Whether moves of another order are at earlier steps here.
       var isMoved = false
     }
 
@@ -38,9 +38,9 @@
     private(set) var isComplete = false
     /// The orders of this search that were run.
     private(set) var orders = 0
-    /// The orders that were left out, since their results are those of an order that was run.
+    /// The number of orders that were left out: each equals an order that was run.
     private(set) var equalOrders = 0
-    /// The fingerprints of the orders that were run, if they are wanted.
+    /// The fingerprints of all orders, if wanted.
     private(set) var traces: Set<UInt64> = []
     private let wantsTraces: Bool
     /// Whether orders are left out.
@@ -69,7 +69,7 @@
     /// or ends, and several threads can continue, another choice than the usual thread counts as a
     /// preemption. Orders with the results of another order are left out: see ``Moments``.
     ///
-    /// Each search runs the orders with the fewest preemptions, and its share of the others.
+    /// Each search runs the orders with the fewest preemptions, and a share of all other orders.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
@@ -101,7 +101,7 @@
       var last = last
       last.moments = test(last.moments, with: [], trace, last, limit)
       let found = continuations(of: last, trace, limit, harm)
-      // Where the usual choice is the move, the order itself is the one with the last moment.
+      // Where the usual choice equals the move, the order itself has the last moment.
       let waits = test(found.filter { !$0.isMade }, with: last.moments, trace, last, limit)
       for moments in found where moments.isMade {
         var next = Self.inserting(moments, into: last)
@@ -110,9 +110,9 @@
       }
     }
 
-    /// Adds the orders whose results differ from those of the last order.
+    /// Adds the orders with results that differ from the last order.
     ///
-    /// - Returns: what is left of the moments: those with the same results.
+    /// - Returns: the moments with the same results.
     private mutating func test(
       _ all: [Moments], with others: [Moments], _ trace: Trace, _ last: Pending, _ limit: Int
     ) -> [Moments] {
@@ -165,11 +165,11 @@
       queues[order.level].append(order)
     }
 
-    /// The moves behind those of the last order, each with the moments at which it can be made.
+    /// The moves behind the moves of the last order, each with its moments.
     private func continuations(
       of last: Pending, _ trace: Trace, _ limit: Int, _ harm: Harm
     ) -> [Moments] {
-      var (found, open): ([Moments], [Turnstile.Move: [Moments.Moment]]) = ([], [:])
+      var (found, row): ([Moments], [Turnstile.Move: [Moments.Moment]]) = ([], [:])
       let first = last.entries.last.map { $0.step + 1 } ?? 0
       for number in first..<max(first, trace.choices.count) {
         let choice = trace.choices[number]
@@ -184,26 +184,26 @@
         if !last.hasHarm, !harm.isEmpty, goesOn, last.level < max(1, limit) {
           moves += harms(at: number, choice, harm)
         }
-        for move in moves { open[move, default: []].append(.init(step: number, effects: [])) }
+        for move in moves { row[move, default: []].append(.init(step: number, effects: [])) }
         if choice.chosen == choice.player {
-          for move in open.keys {
-            let latest = open[move]!.count - 1
-            open[move]![latest].effects.append(trace.effects[number])
+          for move in row.keys {
+            let latest = row[move]!.count - 1
+            row[move]![latest].effects.append(trace.effects[number])
           }
         } else {
-          found += close(&open, choice, at: number)
+          found += close(&row, choice, at: number)
         }
       }
-      if let choice = trace.choices.last { found += close(&open, choice, at: nil) }
+      if let choice = trace.choices.last { found += close(&row, choice, at: nil) }
       return found
     }
 
     /// Ends a row of steps of one thread.
     private func close(
-      _ open: inout [Turnstile.Move: [Moments.Moment]], _ choice: Turnstile.Choice, at step: Int?
+      _ row: inout [Turnstile.Move: [Moments.Moment]], _ choice: Turnstile.Choice, at step: Int?
     ) -> [Moments] {
-      let all = open.sorted { $0.value[0].step < $1.value[0].step || "\($0.key)" < "\($1.key)" }
-      open = [:]
+      let all = row.sorted { $0.value[0].step < $1.value[0].step || "\($0.key)" < "\($1.key)" }
+      row = [:]
       return all.flatMap { move, moments -> [Moments] in
         if !leavesOut {
           return moments.map {
@@ -300,7 +300,7 @@
     /// Leaves out moves for as long as a promise of the same kind breaks.
     mutating func shrink(_ found: Found) throws -> Found {
       var best = found
-      // Without one of its moves, each order is astray sooner or later.
+      // Without a move, most orders are astray.
       if found.violation.starts(with: "astray: ") { return found }
       let kind = found.violation.prefix { $0 != ":" }
       var size = max(1, best.schedule.entries.count / 2)

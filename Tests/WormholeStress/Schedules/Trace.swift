@@ -1,7 +1,7 @@
 #if FAULT_POINTS
   import WormholeSyscalls
 
-  /// What the threads of the last round did, in the order in which they did it.
+  /// The effects of all threads in the last round, in order.
   struct Trace {
     let choices: [Turnstile.Choice]
     /// The effect of the chosen thread at each step, until the next step.
@@ -14,7 +14,7 @@
       effects.reserveCapacity(choices.count)
       for (number, choice) in choices.enumerated() {
         if choice.player >= 0 { latest[choice.player] = Effect(choice) }
-        // A call is made once its thread is chosen, which may be several steps later.
+        // The chosen thread makes the call, sometimes several steps later.
         var effect = Effect(process: nil)
         if choice.chosen >= 0 { effect = latest[choice.chosen] ?? effect }
         if number + 1 < choices.count, choices[number + 1].player == choice.chosen {
@@ -33,8 +33,7 @@
       return effects[step..<end]
     }
 
-    /// A number that is the same for two orders that differ only in the order of effects without
-    /// conflicts.
+    /// A number: equal for two orders with different places of effects without conflicts only.
     var fingerprint: UInt64 {
       func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let word = (left ^ right &* 0xbf58_476d_1ce4_e5b9) &* 0x94d0_49bb_1331_11eb
@@ -46,7 +45,7 @@
         let player = choices[number].chosen
         var hash = mix(latest[player, default: 0], UInt64(truncatingIfNeeded: player))
         for word in effect.written + effect.read { hash = mix(hash, word) }
-        // The end of a failed attempt is no effect.
+        // A wait is no effect.
         guard player >= 0, effect.kind != .nothing else {
           hashes.append(0)
           continue
