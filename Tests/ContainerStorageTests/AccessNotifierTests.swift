@@ -59,7 +59,7 @@ import WormholeSyscalls
     bell.noteEnd(of: Self.name(0))
     bell.enter(room)
     defer { bell.leave() }
-    // Nobody waited, so nothing is remembered.
+    // Without a waiting thread the notifier remembers no end.
     #expect(bell.endedCount(of: [Self.name(0)]) == 0)
     let claim = AccessClaim([.init(AccessPath("/a"), writes: true)], purpose: "")
     let blocker = AccessExecutor(room, AccessRequest(claim, subject: "a"), .unlimited)
