@@ -44,11 +44,29 @@ import WormholeSyscalls
       }
     }
     #expect(bell.sleeperCount == 3)
-    #expect(bell.hasEnded(Self.name(2)) && !bell.hasEnded(Self.name(1)))
+    // Blockers are dropped from the last one on.
+    #expect(bell.endedCount(of: [1, 2].map(Self.name)) == 1)
+    #expect(bell.endedCount(of: [2, 1].map(Self.name)) == 0)
     // A notice without names concerns all.
     bell.hear(nil)
     for thread in threads { thread.join() }
     #expect(woken.withLock { $0 } == [0, 1, 2, 3])
+  }
+
+  /// The end of an access of this process wakes its waiter before the kernel's notice.
+  @Test func anOwnAccessTellsOfItsEnd() throws {
+    let bell = room.bell
+    bell.noteEnd(of: Self.name(0))
+    bell.enter(room)
+    defer { bell.leave() }
+    // Without a waiting thread the notifier remembers no end.
+    #expect(bell.endedCount(of: [Self.name(0)]) == 0)
+    let claim = AccessClaim([.init(AccessPath("/a"), writes: true)], purpose: "")
+    let blocker = AccessExecutor(room, AccessRequest(claim, subject: "a"), .unlimited)
+    try blocker.begin()
+    try blocker.end(commits: false)
+    let name = try #require(blocker.name)
+    #expect(bell.endedCount(of: [name]) == 1)
   }
 
   /// An access that has ended before a waiter sleeps does not let it sleep.

@@ -32,14 +32,14 @@ import WormholeSyscalls
   /// More threads than test machines usually have processors: many of the tests wait.
   ///
   /// On two processors six threads are never idle together; four were, for a quarter of the time.
-  /// Under a sanitizer three threads are not either, and more threads keep each other waiting for
-  /// longer than the library's timeouts.
+  /// Under a sanitizer four threads take one processor's time, and more threads keep each other
+  /// waiting for longer than the library's timeouts.
   private final class BlockingExecutor: TaskExecutor {
     static let shared = BlockingExecutor()
     private let jobs = Monitor<[UnownedJob]>([])
 
     private init() {
-      for _ in 0..<(Processes.environment("WORMHOLE_SANITIZED") == nil ? 6 : 3) {
+      for _ in 0..<(Processes.environment("WORMHOLE_SANITIZED") == nil ? 6 : 4) {
         // Without a thread no blocking test would ever run.
         try! Thread("blocking-tests") { self.run() }.detach()
       }

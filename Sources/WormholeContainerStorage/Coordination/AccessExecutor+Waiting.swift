@@ -20,6 +20,7 @@ extension AccessExecutor {
   func endWaiting() {
     guard isWaiting else { return }
     isWaiting = false
+    knownEnded = 0
     room.bell.leave()
   }
 
@@ -32,7 +33,11 @@ extension AccessExecutor {
   }
 
   func look(at name: AccessName) throws -> AccessMachine<AccessName>.Event {
-    if isWaiting, room.bell.hasEnded(name) { return .gone }
+    if isWaiting, knownEnded == 0 { knownEnded = room.bell.endedCount(of: machine.blockers) }
+    if knownEnded > 0 {
+      knownEnded -= 1
+      return .gone
+    }
     switch try room.look(at: name, in: open()) {
     case .gone: return .gone
     case .dead: return .dead

@@ -38,6 +38,8 @@ package final class AccessExecutor: @unchecked Sendable {
   var leavesHidden = false
   var rings = 0
   var isWaiting = false
+  /// How many of the last blockers have ended, as far as the notifier was asked.
+  var knownEnded = 0
   private var seen: Set<AccessName> = []
   /// No access has arrived since the process's last listing, which was empty.
   private var isAlone = false
@@ -396,7 +398,9 @@ package final class AccessExecutor: @unchecked Sendable {
   private func removeOwn(
     _ name: AccessName, from place: AccessPlace, in home: AccessHome
   ) throws(Errno) -> Bool {
-    if leavesHidden, (try? room.keep(name, from: place, in: home)) == true { return true }
-    return try room.remove(name, from: place, in: home)
+    var isRemoved = leavesHidden && (try? room.keep(name, from: place, in: home)) == true
+    if !isRemoved { isRemoved = try room.remove(name, from: place, in: home) }
+    if isRemoved { room.bell.noteEnd(of: name) }
+    return isRemoved
   }
 }

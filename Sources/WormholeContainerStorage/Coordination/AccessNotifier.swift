@@ -24,6 +24,13 @@ final class AccessNotifier: Sendable {
     /// The accesses whose files were removed since the watch began.
     var ended: Set<AccessName> = []
     var sleepers: [AccessName: [Waiter]] = [:]
+
+    /// Remembers that an access has ended; returns the threads that wait for it.
+    mutating func end(_ name: AccessName) -> [Waiter] {
+      if ended.count > AccessNotifier.mostEnded { ended = [] }
+      ended.insert(name)
+      return sleepers.removeValue(forKey: name) ?? []
+    }
   }
 
   private let state = Monitor(State())
@@ -71,20 +78,29 @@ final class AccessNotifier: Sendable {
         defer { state.sleepers = [:] }
         return (state.sleepers.values.flatMap(\.self), [])
       }
-      if state.ended.count > Self.mostEnded { state.ended = [] }
-      var woken: [Waiter] = []
-      for name in removed {
-        state.ended.insert(name)
-        if let waiters = state.sleepers.removeValue(forKey: name) { woken += waiters }
-      }
-      return (woken, [])
+      return (removed.flatMap { state.end($0) }, [])
     }
     for waiter in woken { waiter.wake() }
     for watch in unused { watch.stop() }
   }
 
-  /// Whether the access's file is known to be removed.
-  func hasEnded(_ name: AccessName) -> Bool { state.withLock { $0.ended.contains(name) } }
+  /// Notes the end of an access of this process, without waiting for the kernel's notice.
+  ///
+  /// Of a thousand waiters, each would otherwise wait for the notifying thread once more.
+  func noteEnd(of name: AccessName) {
+    let woken = state.withLock { state -> [Waiter] in
+      guard state.waiters > 0 else { return [] }
+      return state.end(name)
+    }
+    for waiter in woken { waiter.wake() }
+  }
+
+  /// The number of blockers, from the last one on, whose files are known to be removed.
+  func endedCount(of blockers: [AccessName]) -> Int {
+    state.withLock { state in
+      blockers.reversed().prefix { state.ended.contains($0) }.count
+    }
+  }
 
   /// Sleeps until the latest of the blockers ends that has not ended yet, or until a notice that
   /// concerns all waiters.
