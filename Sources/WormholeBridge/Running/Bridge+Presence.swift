@@ -8,6 +8,7 @@ extension Bridge {
   /// Looks at what has changed in the container.
   func take(_ news: BridgeNews.Content, _ now: Instant) {
     takeRequests(news)
+    carryWakes(news.woken)
     for resident in news.residents {
       guard let machine = residents[resident]?.machine else { continue }
       pair(machine)?.changed.insert(resident)
@@ -64,7 +65,8 @@ extension Bridge {
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
-      generation: place.generation, own, full: full, interval: interval)
+      generation: place.generation, own, full: full, interval: interval,
+      channels: channelVersions)
     guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
@@ -89,6 +91,7 @@ extension Bridge {
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
     show(machine)
     askHeld(now)
+    confirmCopies(beat.channels, of: machine)
   }
 
   /// Shows the members of a machine as its last heartbeat states them.

@@ -16,6 +16,8 @@ extension Bridge {
   func takeRequests(_ news: BridgeNews.Content) {
     for request in news.requests { carry(request) }
     for (subject, payload) in news.replies { reply(to: subject, payload) }
+    for name in news.channels { channels.own[name]?.isDirty = true }
+    for (change, answer) in news.changes { ask(change, answer) }
   }
 
   // MARK: The asker's machine

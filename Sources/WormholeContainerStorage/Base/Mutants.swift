@@ -118,6 +118,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case confirmUnstored
   case anyContext
   case anyIncarnation
+  case forgetChange
+  case wakeAny
   case dropRefused
   case trustSenders
 
