@@ -15,6 +15,12 @@ let house: [SwiftSetting] = [
   .define("FAULT_POINTS", .when(traits: ["FaultPoints"])),
 ]
 
+/// As in the rules of the house: C code that only fault points need.
+let faultPoints: [CSetting] = [
+  .define("FAULT_POINTS", .when(configuration: .debug)),
+  .define("FAULT_POINTS", .when(traits: ["FaultPoints"])),
+]
+
 /// In Swift 5 mode a closure of a user's actor that is called elsewhere ends the program.
 let shim: [SwiftSetting] = [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]
 
@@ -53,7 +59,7 @@ let package = Package(
       description: "Build with fault points, so that a release build can be tested under faults.")
   ],
   targets: [
-    .target(name: "WormholeCLinux"),
+    .target(name: "WormholeCLinux", cSettings: faultPoints),
     .target(name: "WormholeLibC", swiftSettings: house),
     .target(
       name: "WormholeSyscalls", dependencies: ["WormholeCLinux", "WormholeLibC"],
@@ -201,6 +207,15 @@ let package = Package(
         "WormholeTesting",
       ],
       path: "Tests/TestPeer", swiftSettings: house),
+    // The trial of bridges between machines. It is no product: it uses what tests have in common,
+    // and a product's targets have names that no target of a user may have.
+    .executableTarget(
+      name: "WormholeTrial",
+      dependencies: [
+        "WormholeCommandLine", "WormholeContainerStorage", "WormholeSyscalls", "TestSupport",
+        "Wormhole",
+      ],
+      path: "Tests/WormholeTrial", swiftSettings: house),
     .target(name: "WormholeCTesting", path: "Tests/WormholeCTesting"),
     tests("SyscallsTests", "TestPeer"),
     .testTarget(
@@ -226,7 +241,7 @@ let package = Package(
       "WormholeTestingTraits"),
     tests(
       "BridgeTests", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
-      "WormholeBridge", "WormholeRelay", "TestPeer"),
+      "WormholeBridge", "WormholeRelay", "WormholeTrial", "TestPeer"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

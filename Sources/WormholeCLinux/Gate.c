@@ -66,19 +66,39 @@ void linux_gate_free(struct linux_gate *gate) {
 
 void linux_gate_lock(struct linux_gate *gate) {
   if (!is_in_use_here(gate)) take_over(gate);
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) {
+    turnstile_lock(&gate->mutex);
+    return;
+  }
+#endif
   pthread_mutex_lock(&gate->mutex);
 }
 
-void linux_gate_unlock(struct linux_gate *gate) { pthread_mutex_unlock(&gate->mutex); }
+void linux_gate_unlock(struct linux_gate *gate) {
+  pthread_mutex_unlock(&gate->mutex);
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) turnstile_unlocked(&gate->mutex);
+#endif
+}
 
 void linux_gate_broadcast(struct linux_gate *gate) {
   if (!is_in_use_here(gate)) take_over(gate);
   pthread_cond_broadcast(&gate->condition);
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) turnstile_broadcast(&gate->condition);
+#endif
 }
 
 int linux_gate_is_inherited(struct linux_gate *gate) { return gate->maker != linux_copy_number(); }
 
 int linux_gate_wait(struct linux_gate *gate, int64_t until) {
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) {
+    turnstile_wait(&gate->condition, &gate->mutex, until);
+    return 1;
+  }
+#endif
   if (linux_gate_is_inherited(gate)) return 0;
   if (until < 0) {
     pthread_cond_wait(&gate->condition, &gate->mutex);

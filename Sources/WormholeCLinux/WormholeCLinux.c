@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -84,6 +85,9 @@ int linux_epoll_renew(int set, int descriptor, uint64_t key) {
 }
 
 int linux_epoll_wait(int set, uint64_t *key, int milliseconds) {
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) return turnstile_epoll(set, key, milliseconds);
+#endif
   struct epoll_event event;
   int count = epoll_wait(set, &event, 1, milliseconds);
   if (count == 1) *key = event.data.u64;
@@ -93,7 +97,11 @@ int linux_epoll_wait(int set, uint64_t *key, int milliseconds) {
 int linux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 ssize_t linux_getdents(int directory, void *buffer, size_t size) {
-  return syscall(SYS_getdents64, directory, buffer, size);
+  ssize_t count = syscall(SYS_getdents64, directory, buffer, size);
+#ifdef FAULT_POINTS
+  if (turnstile_plays() && count > 0) turnstile_sort(buffer, count);
+#endif
+  return count;
 }
 
 static char **arguments;
@@ -107,6 +115,17 @@ __attribute__((constructor)) static void keep_arguments(int count, char **words)
 char **linux_arguments(void) { return arguments; }
 
 int linux_is_main_thread(void) { return gettid() == getpid(); }
+
+int linux_set_modified(int directory, const char *name, int64_t nanoseconds) {
+  struct timespec times[2] = {
+      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+      {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}};
+  return utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int linux_start_writing(int descriptor) {
+  return sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
 
 int linux_fstatfs(int descriptor, struct linux_file_system *into) {
   struct statfs status;
@@ -156,14 +175,55 @@ int linux_close_others(void *file_actions) {
 
 const int linux_spawn_session = POSIX_SPAWN_SETSID;
 
+#ifdef FAULT_POINTS
+/* The body of a thread that is a player of a schedule. */
+struct scheduled_body {
+  void *(*body)(void *);
+  void *argument;
+  int32_t player;
+};
+
+static void *run_scheduled(void *argument) {
+  struct scheduled_body scheduled = *(struct scheduled_body *)argument;
+  free(argument);
+  turnstile_begin_thread(scheduled.player);
+  void *result = scheduled.body(scheduled.argument);
+  turnstile_end_thread();
+  return result;
+}
+
+static int start_scheduled(pthread_t *handle, void *(*body)(void *), void *argument) {
+  struct scheduled_body *scheduled = malloc(sizeof *scheduled);
+  if (scheduled == NULL) return EAGAIN;
+  scheduled->body = body;
+  scheduled->argument = argument;
+  int32_t player = scheduled->player = turnstile_expect_thread();
+  int result = pthread_create(handle, NULL, run_scheduled, scheduled);
+  turnstile_start_thread(player, result, result == 0 ? *handle : (pthread_t)0);
+  if (result != 0) free(scheduled);
+  return result;
+}
+#endif
+
 int linux_start_thread(uintptr_t *thread, void *(*body)(void *), void *argument) {
   pthread_t handle;
-  int result = pthread_create(&handle, NULL, body, argument);
+  int result;
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) {
+    result = start_scheduled(&handle, body, argument);
+  } else
+#endif
+    result = pthread_create(&handle, NULL, body, argument);
   if (result == 0) *thread = (uintptr_t)handle;
   return result;
 }
 
-void linux_join_thread(uintptr_t thread) { pthread_join((pthread_t)thread, NULL); }
+void linux_join_thread(uintptr_t thread) {
+#ifdef FAULT_POINTS
+  turnstile_join((pthread_t)thread);
+#endif
+  pthread_join((pthread_t)thread, NULL);
+}
 
 void linux_detach_thread(uintptr_t thread) { pthread_detach((pthread_t)thread); }
 
@@ -175,4 +235,7 @@ void linux_name_thread(const char *name) {
   strncpy(kept, name, sizeof kept - 1);
   kept[sizeof kept - 1] = 0;
   pthread_setname_np(pthread_self(), kept);
+#ifdef FAULT_POINTS
+  turnstile_name_thread(kept);
+#endif
 }

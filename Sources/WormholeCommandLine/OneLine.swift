@@ -14,5 +14,9 @@ extension PropertyListValue {
 
 extension String {
   /// Returns a name on one line of a list: unchanged, or as JSON if it contains control characters.
-  package func inOneLine() throws -> String { try PropertyListValue.string(self).inOneLine() }
+  package func inOneLine() throws -> String {
+    // Nearly all names: nothing has to be compared or escaped.
+    if !isEmpty, utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return self }
+    return try PropertyListValue.string(self).inOneLine()
+  }
 }

@@ -10,6 +10,7 @@ package struct Output: Sendable {
   package let isQuiet: Bool
   package let isVerbose: Bool
   private var isOfDone = false
+  private var gathered: GatheredOutput?
 
   /// The same output for the report of a completed change: if the report cannot be written, the
   /// error states both facts.
@@ -17,6 +18,23 @@ package struct Output: Sendable {
     var output = self
     output.isOfDone = true
     return output
+  }
+
+  /// Gathers the lines that the body writes, and writes many of them with one call.
+  ///
+  /// For lists that do not wait for anything between two lines. Lines before an error are written
+  /// too.
+  package func gathering(_ body: (Output) throws -> Void) throws {
+    var output = self
+    let lines = GatheredOutput()
+    output.gathered = lines
+    do {
+      try body(output)
+    } catch {
+      if !(error is ClosedPipe) { try write(lines.take()) }
+      throw error
+    }
+    try write(lines.take())
   }
 
   package init(
@@ -30,6 +48,13 @@ package struct Output: Sendable {
 
   /// Writes data unchanged.
   package func write(_ bytes: [UInt8]) throws {
+    if let gathered {
+      guard let full = gathered.add(bytes) else { return }
+      var output = self
+      output.gathered = nil
+      return try output.write(full)
+    }
+    guard !bytes.isEmpty else { return }
     do throws(Errno) {
       try StandardStream.output.write(bytes)
     } catch {
@@ -98,4 +123,27 @@ extension PropertyListLimits {
     limits.bytes = 1 << 30
     return limits
   }()
+}
+
+/// Lines that are written together; only the thread of the command uses them.
+private final class GatheredOutput: Sendable {
+  private let bytes = Monitor<[UInt8]>([])
+  private static let limit = 64 * 1024
+
+  /// Adds bytes, and returns all of them if there are enough for a call.
+  func add(_ more: [UInt8]) -> [UInt8]? {
+    bytes.withLock { bytes in
+      bytes += more
+      guard bytes.count >= Self.limit else { return nil }
+      defer { bytes = [] }
+      return bytes
+    }
+  }
+
+  func take() -> [UInt8] {
+    bytes.withLock { bytes in
+      defer { bytes = [] }
+      return bytes
+    }
+  }
 }

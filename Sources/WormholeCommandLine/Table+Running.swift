@@ -3,8 +3,12 @@ import WormholeSyscalls
 extension Table {
   /// Runs the request of this process's command line, and ends the process.
   ///
-  /// - Parameter verb: the verb if the first word is an option, or no word is given.
-  package func main(defaulting verb: String? = nil) -> Never {
+  /// - Parameters:
+  ///   - verb: the verb if the first word is an option, or no word is given.
+  ///   - finish: runs after the verb, and before the process ends.
+  package func main(
+    defaulting verb: String? = nil, finish: () -> Void = {}
+  ) -> Never {
     #if FAULT_POINTS
       FaultPoints.arm()
     #endif
@@ -25,13 +29,17 @@ extension Table {
         throw Failure.usage(
           "cannot use argument \(damaged): not UTF-8; pass the value on standard input")
       }
-      Processes.exitAtOnce(try run(arguments, output))
+      let status = try run(arguments, output)
+      finish()
+      Processes.exitAtOnce(status)
     } catch is ClosedPipe {
+      finish()
       Processes.exitAtOnce(ClosedPipe.status)
     } catch {
       Interruption.settle()
       let failure = Failure(error)
       output.tell(failure)
+      finish()
       Processes.exitAtOnce(failure.status)
     }
   }

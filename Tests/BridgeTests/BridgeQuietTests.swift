@@ -70,6 +70,29 @@ import WormholeSyscalls
     withExtendedLifetime((al, again)) {}
   }
 
+  /// A bridge that has nothing else to do moves a flow at once, and not with its next statement or
+  /// heartbeat.
+  @Test func aMessageWaitsForNoOtherEvent() throws {
+    let folder = try TemporaryDirectory()
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let news = try BridgeNews()
+    let lock = try #require(try BridgeLock.take(container, news))
+    let address = try RelayAddress("nats://127.0.0.1:1")
+    let bridge = try Bridge(
+      container, Bridge.Settings(group: "g", address: address), news, lock)
+    let machine = "0123456789abcdef"
+    _ = try bridge.residents.proxy(of: .member("bob"), on: machine)
+    let pair = try #require(bridge.pair(machine))
+    pair.due = nil
+    try container.guest().peer("bob").send(1)
+    var content = BridgeNews.Content()
+    content.residents = [.member("bob")]
+    let now = Instant.now
+    bridge.take(content, now)
+    #expect(pair.due.map { $0 <= now } == true)
+    #expect(pair.changed == [.member("bob")])
+  }
+
   /// One machine of the account may be confused, or lie: the bridges of the others continue.
   @Test func aNumberThatWasNeverSentEndsNoBridge() throws {
     guard let machines = try BridgedMachines.start() else { return }

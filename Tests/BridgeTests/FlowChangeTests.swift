@@ -110,6 +110,60 @@ import WormholeSyscalls
     withExtendedLifetime(guest) {}
   }
 
+  /// A receiver returns the message between the listings of the inbox and of the claimed messages.
+  @Test func theProxyOfAGuestStaysWhileItsMessageMoves() throws {
+    let guest = try machines.here.guest()
+    var options = SendOptions()
+    options.wantsOutcome = true
+    let wanted = try guest.peer("bob").send(1, options)
+    try machines.settle()
+    let member = "\(machines.folder.path)/there/members/bob"
+    let name = try #require(try machines.names("there/members/bob/inbox").first)
+    func move(_ from: String, _ to: String) throws {
+      let outcome = try run("mv", ["\(member)/\(from)", "\(member)/\(to)"])
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+    try move("inbox/\(name)", "claimed/\(name)~1")
+    let carrier = try machines.opened().there.residents.carrier
+    let pause = FaultPause()
+    let removed = Monitor<[Carrier.Resident]?>(nil)
+    let sweeper = try Thread("sweeper") {
+      FaultPoints.with([FaultRule(.getdents, path: "bob/claimed", .pause(pause))]) {
+        let found = try? carrier.removeUnusedGuests()
+        removed.withLock { $0 = found }
+      }
+    }
+    try eventually("the inbox is listed") { pause.isReached }
+    try move("claimed/\(name)~1", "inbox/\(name)")
+    pause.open()
+    sweeper.join()
+    #expect(removed.withLock { $0 } == [])
+    #expect(try machines.receive(1) == [1])
+    try machines.settle()
+    #expect(wanted.waitForEnd(until: .now + patience) == .delivered)
+    withExtendedLifetime(guest) {}
+  }
+
+  /// The bridge is killed between the cursor and the delivery, and then the sender's machine is
+  /// given up: the message was received, and no other machine has it any more.
+  @Test(arguments: [MachineRecord.Fate.putBack, .deadLetter])
+  func whatWasReceivedOfALostMachineIsDelivered(_ fate: MachineRecord.Fate) throws {
+    for number in 1...2 { try machines.send(number) { $0.wantsOutcome = number == 2 } }
+    let bundles = try machines.published()
+    let rule = FaultRule(
+      .rename, path: "there/members/bob/inbox", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try machines.receive(bundles) }
+    }
+    machines.kill()
+    #expect(try machines.names("there/members/bob/inbox") == [])
+    #expect(try machines.names("there/bridge/in/\(TwoMachines.hereName)").count == 3)
+    let residents = try Residents(machines.there, Carrier(machines.there))
+    try Leftovers.settle(TwoMachines.hereName, fate, residents)
+    #expect(try machines.receive(2) == [1, 2])
+    #expect(try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+  }
+
   @Test func messagesToAMemberWhoseInboxIsFullWaitHere() throws {
     try machines.send(1)
     try machines.settle()

@@ -20,7 +20,7 @@ struct DoctorVerbTests {
 
   private func damage(_ path: String, keeping: Bool) throws {
     _ = try stage.run(keeping ? "true" : "rm -f hole/\(path)/kept.plist")
-    _ = try stage.run("echo damaged >hole/\(path)/value.plist")
+    _ = try stage.run("echo damaged >bad; mv bad hole/\(path)/value.plist")
   }
 
   private static let wrong = [

@@ -15,7 +15,8 @@ import WormholeSyscalls
 
   @Test func aClearedValueIsKeptUnlessItIsErased() throws {
     _ = try stage.run("wormhole put key secret --power; wormhole put key secret2 --power")
-    let cleared = try stage.run("wormhole clear key")
+    let cleared = try stage.run(
+      "wormhole clear key", environment: ["WORMHOLE_FAULTS=fsync:before:fail=EIO"])
     #expect(cleared.status == .exited(0) && cleared.output == "")
     #expect(try find("secret") == "hole/channels/key/kept.plist\n")
     let kept = stage.container + "/channels/key/kept.plist"
@@ -24,6 +25,10 @@ import WormholeSyscalls
         + "values replace it; remove it with 'wormhole clear key --erase'\n")
     // Nothing is left to say of a channel that has no earlier value.
     #expect(try stage.run("wormhole clear other").errors == "")
+    // The clear is saved, and replaces the earlier value.
+    _ = try stage.run("wormhole put third secret --power; wormhole put third secret --power")
+    #expect(try stage.run("wormhole clear third").errors == "")
+    #expect(try find("secret") == "hole/channels/key/kept.plist\n")
     // An already cleared channel keeps the value too.
     let erased = try stage.run("wormhole clear key --erase --json")
     #expect(erased.status == .exited(0) && erased.errors == "", "\(erased.errors)")

@@ -36,4 +36,36 @@ import WormholeSyscalls
     #expect(try stage.run("wormhole queue jobs --member | cut -f1").output == "first\n")
     #expect(try stage.run("wormhole queue jobs --kind String").status == .exited(64))
   }
+
+  /// Only the names of the messages are kept: about 70 bytes for each.
+  @Test func aLongQueueIsListedWithLittleMemory() throws {
+    let stage = try Stage()
+    _ = try stage.run("wormhole send --queue jobs --id one value")
+    let commands = ["wormhole queue jobs", "wormhole queue jobs --json", "wormhole doctor"]
+    let before = try commands.map { try MemoryUse($0, in: stage).kibibytes }
+    let count = TestRun.isLong ? 100_000 : 10_000
+    try fill(stage, count)
+    for (command, before) in zip(commands, before) {
+      let used = try MemoryUse(command, output: "list", in: stage).kibibytes
+      #expect(used - before < 1024 + count * 160 / 1024, "\(command): \(used), \(before) KiB")
+    }
+    let begin = Instant.now
+    let listed = try stage.run("wormhole queue jobs >list; wc -l <list; cut -f1 list | sort -c")
+    #expect(listed.output == "\(count)\n" && listed.status == .exited(0), "\(listed.errors)")
+    if TestRun.isLong { print("queue over \(count) messages: \(Instant.now - begin)") }
+  }
+
+  /// Links a message often: sending would take longer.
+  private func fill(_ stage: Stage, _ count: Int) throws {
+    let inbox = try Descriptor.open(
+      path: [stage.container, "queues", "jobs", "inbox"].joined(separator: "/"),
+      [.readOnly, .directory])
+    let name = try #require(try inbox.names().first)
+    let parts = name.split(separator: ",", omittingEmptySubsequences: false)
+    for index in 1..<count {
+      let id = "m" + "\(1_000_000 + index)".dropFirst()
+      try inbox.link(
+        name, to: inbox, (parts[..<3] + [id[...]] + parts[4...]).joined(separator: ","))
+    }
+  }
 }

@@ -36,6 +36,27 @@ struct WaitingVerbTests {
     #expect(try watch.outcome().status == .exited(0))
   }
 
+  /// The command syncs its value after the notice, and before it ends.
+  @Test(arguments: ["put speed fast", "update speed --exec 'echo fast'", "clear speed"])
+  func aChangeIsToldBeforeTheDiskHasIt(_ words: String) throws {
+    let stage = try Stage()
+    for value in ["slow", "slower"] { try put("put speed \(value)", stage) }
+    let kept = stage.container + "/channels/speed/kept.plist"
+    #expect(try TestSupport.run("touch", ["-d", "1 hour ago", kept]).status == .exited(0))
+    let watch = try start("wormhole watch speed --count 1", stage)
+    let change = try stage.start(
+      "wormhole " + words, environment: ["WORMHOLE_FAULTS=fsync:before:stop"])
+    try change.waitUntilStopped()
+    let outcome = try watch.outcome()
+    #expect(outcome.output == (words == "clear speed" ? "(cleared)\n" : "fast\n"))
+    try change.child.send(.go)
+    #expect(try change.outcome().status == .exited(0))
+    let value = stage.container + "/channels/speed/value.plist"
+    #expect(
+      try Descriptor.status(ofPath: kept, following: false)
+        .isSameFile(as: Descriptor.status(ofPath: value, following: false)))
+  }
+
   @Test(arguments: [
     "watch speed", "watch --prefix s", "get speed --wait", "observe ready", "defaults watch suite",
   ])

@@ -21,11 +21,21 @@ struct BenchmarkCommandTests {
   }
 
   /// Processes and pauses: on their own, because they take seconds.
-  @Test(arguments: ["put-rare", "fan-out"])
+  @Test(arguments: ["put-rare", "fan-out", "accesses-waiting", "backlog", "idle", "start"])
   func smallWorkloadsOfSeveralProcessesRun(_ name: String) throws {
     let result = try run(["--small", "--json", name])
     #expect(result.status == 0)
     #expect(result.output.contains(#""workload":"\#(name)""#))
+  }
+
+  /// Beside the systems that the machine has; the others are named as skipped.
+  @Test(arguments: ["redis", "nats", "sqlite"])
+  func otherSystemsAreMeasured(_ name: String) throws {
+    let result = try run(["--small", "--json", "--compare", name])
+    #expect(result.status == 0)
+    if !result.output.contains(#""workload":"\#(name)-"#) {
+      skip("the workloads beside \(name)", because: "the machine does not have it")
+    }
   }
 
   @Test func aPictureIsDrawn() throws {

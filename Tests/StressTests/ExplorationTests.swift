@@ -68,6 +68,18 @@ import WormholeSyscalls
     #expect(walk.walk(states: 60_000).violation?.contains("what is kept is too old") == true)
   }
 
+  /// Without deaths and takeovers, so that the search is deep enough.
+  @Test(arguments: [
+    (Mutants.saveUnsynced, "what is kept is too old"), (.saveUnlooked, "an older value"),
+  ])
+  func aSaveWithoutItsMechanismIsFound(_ mutant: Mutants, _ violation: String) {
+    var rules = LockWorld.Rules()
+    (rules.updates, rules.generations, rules.deaths, rules.saves) = (2, 1, 0, 1)
+    (rules.hasValue, rules.mutant) = (true, mutant)
+    var walk = Exploration(LockWorld(rules))
+    #expect(walk.walk(states: 150_000).violation?.contains(violation) == true)
+  }
+
   /// The printed line breaks the same promise again.
   @Test func theLineThatIsPrintedLeadsThereAgain() throws {
     let arguments = ["explore", "--world", "lock-heal", "--mutant", "no-fence"]

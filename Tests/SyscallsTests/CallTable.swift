@@ -141,6 +141,7 @@ private let statusTable: [Row] = [
   Row(.fstatat, "status(of:)") { _ = try $0.folder.descriptor.status(of: "file") },
   Row(.fstatfs, "fileSystem()") { _ = try $0.folder.descriptor.fileSystem() },
   Row(.fchmod, "setMode(_:)") { try $0.file.setMode(0o640) },
+  Row(.syncRange, "startWriting()") { try $0.file.startWriting() },
   Row(.utimensat, "touch()") { try $0.file.touch() },
 ]
 

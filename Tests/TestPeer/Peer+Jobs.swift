@@ -29,6 +29,8 @@ extension Peer {
     case .spawnInside(let container, let channel): try spawnInside(container, channel)
     case .acknowledge(let container, let channel, let durability, let times):
       try acknowledge(container, channel, durability: durability, times: times)
+    case .addSaved(let container, let channel, let times):
+      try addSaved(container, channel, times: times)
     case .watch(let container, let channel, let last): try watch(container, channel, until: last)
     case .watchMany(let container, let count): try watchMany(container, count: count)
     case .names(let container, let last): try names(container, until: last)

@@ -17,4 +17,17 @@ extension Peer {
       try StandardStream.output.write("\(sum) \(begin) \(end)\n")
     }
   }
+
+  static func addSaved(_ container: String, _ channel: String, times: Int) throws {
+    var options = ContainerOptions.testing()
+    // Values are saved by the call below alone.
+    options.callLater = { _, _ in }
+    let container = try Container.open(container, options: options)
+    let slot = try container.slot(.channels, channel)
+    for _ in 0..<times { try slot.add() }
+    container.finishSaving()
+    try slot.add()
+    // Without the second save.
+    Processes.exitAtOnce(0)
+  }
 }

@@ -64,6 +64,8 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Adds 1 `times` times, and prints after each change the new number, and when the change began
   /// and ended.
   case acknowledge(_ container: String, _ channel: String, durability: Durability, times: Int)
+  /// Adds 1 `times` times, saves the number, and adds 1 once more.
+  case addSaved(_ container: String, _ channel: String, times: Int)
   /// Prints each number that it reads when notified, until it reads the number `until`, and whether
   /// the kernel notifies it or it polls.
   case watch(_ container: String, _ channel: String, until: Int)

@@ -77,6 +77,7 @@ extension Rule {
         "WormholeBridge", "WormholeCommandLine", "WormholePairings", "WormholeRelay",
         "WormholeWeb",
       ]),
+      "WormholeTrial": above.union(["TestSupport", "WormholeCommandLine"]),
       "WormholeStress": above.union(["WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",

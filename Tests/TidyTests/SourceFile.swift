@@ -37,6 +37,7 @@ struct SourceFile: Sendable {
   /// sources apply to them.
   static let tools: Set = [
     "WormholeAllocationCounter", "WormholeCFloor", "WormholeBenchmarks", "WormholeStress",
+    "WormholeTrial",
   ]
 
   private var isTool: Bool { path.hasPrefix("Tests/") && Self.tools.contains(room) }

@@ -9,11 +9,12 @@ import WormholeSyscalls
     PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
     DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
     QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
-    PutRarely.self, FanOut.self,
+    PutRarely.self, FanOut.self, AccessesWaiting.self, Backlog.self, Idle.self, Start.self,
   ]
 
   static let usage = """
-    usage: wormhole-bench [--small | --large] [--json] [--gate] [--plot FILE.svg] [workload ...]
+    usage: wormhole-bench [--small | --large] [--json] [--gate] [--plot FILE.svg]
+                          [--compare SYSTEM] [workload ...]
 
     Measures the library against a baseline in the same run; all workloads in both sizes by default.
 
@@ -21,32 +22,27 @@ import WormholeSyscalls
       --json             one object per line
       --ours             the library without the baseline, for a profiler
       --plot FILE.svg    also draw the medians of both sides
+      --compare SYSTEM   beside redis, nats or sqlite, which it starts itself
       --gate             repeat, and exit 1 if a required ratio or a limit is missed
 
     workloads:
 
     """ + all.map { "  \($0.name)  \($0.summary)" }.joined(separator: "\n")
 
+  /// The processes of the workloads, by their hidden arguments.
+  private static let processes: [String: @Sendable ([String]) throws -> Void] = [
+    UpdateProcess.argument: UpdateProcess.run, EchoProcess.argument: EchoProcess.run,
+    RequestProcess.argument: RequestProcess.run, WorkingProcess.argument: WorkingProcess.run,
+    WatchingProcess.argument: WatchingProcess.run, MailProcess.argument: MailProcess.run,
+    DrainingProcess.argument: DrainingProcess.run, IdleProcess.argument: IdleProcess.run,
+    RivalProcess.argument: RivalProcess.run,
+  ]
+
   static func main() {
     do {
       let arguments = Array(CommandLine.arguments.dropFirst())
-      if arguments.first == UpdateProcess.argument {
-        return try UpdateProcess.run(Array(arguments.dropFirst()))
-      }
-      if arguments.first == EchoProcess.argument {
-        return try EchoProcess.run(Array(arguments.dropFirst()))
-      }
-      if arguments.first == RequestProcess.argument {
-        return try RequestProcess.run(Array(arguments.dropFirst()))
-      }
-      if arguments.first == WorkingProcess.argument {
-        return try WorkingProcess.run(Array(arguments.dropFirst()))
-      }
-      if arguments.first == WatchingProcess.argument {
-        return try WatchingProcess.run(Array(arguments.dropFirst()))
-      }
-      if arguments.first == MailProcess.argument {
-        return try MailProcess.run(Array(arguments.dropFirst()))
+      if let first = arguments.first, let run = processes[first] {
+        return try run(Array(arguments.dropFirst()))
       }
       let options = try Options(arguments)
       if options.wantsHelp {
@@ -74,7 +70,13 @@ import WormholeSyscalls
           continue
         }
         show("measuring \(type.name), \(size.rawValue)")
-        let outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
+        let outcome: Outcome
+        do {
+          outcome = try Outcome.of(type, size, repetitions: options.isGate ? 5 : 1)
+        } catch BenchmarkError.absent(let what) {
+          complain("skipped \(type.name), \(size.rawValue): the machine has no '\(what)'")
+          continue
+        }
         show("")
         report.outcomes.append(outcome)
         if !options.wantsJSON { print(Report.lines(outcome)) }
@@ -128,6 +130,11 @@ struct Options {
           throw Failure(argument: argument, reason: "a path that ends in .svg is missing")
         }
         plot = path
+      case "--compare":
+        guard let name = arguments.popFirst(), let rival = Rival(rawValue: name) else {
+          throw Failure(argument: argument, reason: "'redis', 'nats' or 'sqlite' is missing")
+        }
+        benchmarks += rival.benchmarks
       case "-h", "--help": wantsHelp = true
       default:
         guard !argument.hasPrefix("-") else {

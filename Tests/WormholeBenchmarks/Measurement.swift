@@ -97,6 +97,8 @@ struct Outcome {
 enum BenchmarkError: Error {
   case nothingMeasured(String)
   case wrongResult(String)
+  /// The machine does not have a program or library.
+  case absent(String)
   /// A system call of the baseline failed.
   case floor(String)
 }

@@ -9,7 +9,11 @@ import WormholeSyscalls
 /// updates and its longest wait for an update.
 enum UpdateProcess {
   /// The implementation that updates.
-  enum Side: String, CaseIterable { case ours, floor, replace }
+  enum Side: String {
+    case ours, floor, replace, database
+    /// The sides of the workload `update`.
+    static let usual: [Side] = [.ours, .floor, .replace]
+  }
 
   static let argument = "--updating-process"
 
@@ -45,6 +49,7 @@ enum UpdateProcess {
   private static func seconds(_ size: Size) -> Double { size == .small ? 0.1 : 2 }
 
   private static func number(_ side: Side, _ size: Size, _ scratch: Scratch) throws -> Int {
+    if side == .database { return try Database(scratch.path).number() }
     if side != .ours { return try scratch.floor(size).number() }
     let slot = try scratch.slot()
     if case .nothing = try slot.read() { try slot.addOne(size) }
@@ -64,6 +69,7 @@ enum UpdateProcess {
       operation = { try slot.addOne(size) }
     case .floor: operation = try scratch.floor(size).update
     case .replace: operation = try scratch.floor(size).replace
+    case .database: operation = try Database(scratch.path).add
     }
     try StandardStream.output.write("ready\n")
     _ = try StandardStream.input.read()

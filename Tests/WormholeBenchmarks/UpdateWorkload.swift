@@ -46,7 +46,7 @@ struct Update: Benchmark {
       },
     ]
     for count in [1, 2, 4, 8] {
-      for side in UpdateProcess.Side.allCases {
+      for side in UpdateProcess.Side.usual {
         details += try UpdateProcess.measure(side, size, processes: count)
       }
     }

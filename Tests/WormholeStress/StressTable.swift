@@ -21,7 +21,8 @@ extension Table {
       ("64", "the command line is invalid"),
     ],
     verbs: [
-      ("run", { .run }), ("explore", { .explore }), ("manual", { .manual(of: "wormhole-stress") }),
+      ("run", { .run }), ("explore", { .explore }), ("schedules", { .schedules }),
+      ("manual", { .manual(of: "wormhole-stress") }),
       ("help", { .help(of: "wormhole-stress", example: "run") }),
     ])
 }

@@ -42,8 +42,20 @@ struct Meeting {
     return try SharedContainer(directory: path, options: options)
   }
 
+  private func separate(_ name: String) throws {
+    let whole = path + "/" + name
+    let copy = try Descriptor.open(path: whole, [.readOnly]).contents()
+    let directory = try Descriptor.open(
+      path: String(whole.dropLast("/value.plist".count)), [.readOnly, .directory])
+    try directory.open("foreign", [.writeOnly, .create], mode: 0o600).write(copy)
+    try directory.rename("foreign", to: directory, "value.plist")
+  }
+
   /// Writes bytes over a file of the container in place, as the library never does.
+  ///
+  /// A value that is also the previous value is copied first, so that only one of them changes.
   func overwrite(_ name: String, _ bytes: [UInt8]) throws {
+    if name.hasSuffix("/value.plist") { try separate(name) }
     let file = try Descriptor.open(path: path + "/" + name, [.writeOnly, .truncate])
     let failure: Errno? = bytes.withUnsafeBytes { bytes in
       do throws(Errno) {

@@ -40,15 +40,15 @@ package struct CarriedMessage: Sendable {
     from origin: PropertyListValue, expires: Date?, isRepeated: Bool = false
   ) throws(WormholeError) -> [UInt8] {
     try changed { entries in
-      entries[MessageFile.Key.origin.rawValue] = origin
-      entries[MessageFile.Key.expires.rawValue] = expires.map { .date($0) }
-      if isRepeated { entries[MessageFile.Key.redelivered.rawValue] = .boolean(true) }
+      entries["\(MessageFile.origin)"] = origin
+      entries["\(MessageFile.expires)"] = expires.map { .date($0) }
+      if isRepeated { entries["\(MessageFile.redelivered)"] = .boolean(true) }
     }
   }
 
   /// Returns the file for another attempt to carry it.
   func repeated() throws(WormholeError) -> [UInt8] {
-    try changed { $0[MessageFile.Key.redelivered.rawValue] = .boolean(true) }
+    try changed { $0["\(MessageFile.redelivered)"] = .boolean(true) }
   }
 
   private func changed(

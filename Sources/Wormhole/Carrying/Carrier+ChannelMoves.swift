@@ -44,9 +44,9 @@ extension Carrier {
           value: snapshot.value, until: snapshot.metadata.expiresAt)
         legacy = ChannelLegacy(content, count.operations ?? [:])
         guard count.home == nil else { return .none }
-        let fields = Envelope.Fields(
+        let fields = Envelope.Header(
           version: present, sent: content.sent, from: content.writer,
-          operations: count.operations, home: ChannelHome(machine: machine), until: content.until)
+          until: content.until, operations: count.operations, home: ChannelHome(machine: machine))
         return .put(try Self.seal(content.value, fields, container))
       }
     }
@@ -70,9 +70,9 @@ extension Carrier {
           return .none
         }
         // With a version of its own the content is new for every copy.
-        let fields = Envelope.Fields(
+        let fields = Envelope.Header(
           version: max(content.version, count.present ?? 0) + 1, sent: content.sent,
-          from: content.writer, operations: legacy.operations, until: content.until)
+          from: content.writer, until: content.until, operations: legacy.operations)
         return .put(try Self.seal(content.value, fields, container))
       }
     }
@@ -80,7 +80,7 @@ extension Carrier {
   }
 
   private static func seal(
-    _ value: PropertyListValue?, _ fields: Envelope.Fields, _ container: SharedContainer
+    _ value: PropertyListValue?, _ fields: Envelope.Header, _ container: SharedContainer
   ) throws -> [UInt8] {
     let encoder = BinaryEncoder(limits: container.options.limits)
     return try value.map { try Envelope.seal($0, fields, encoder) }

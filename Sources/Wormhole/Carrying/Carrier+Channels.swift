@@ -130,9 +130,9 @@ extension Carrier {
         _ = try slot.change(operation, patience: writer.patience) { found in
           let count = writer.countAnywhere(found)
           guard count.present != content.version || count.home == nil else { return .none }
-          let fields = Envelope.Fields(
+          let fields = Envelope.Header(
             version: content.version, sent: content.sent, from: content.writer,
-            home: ChannelHome(machine: machine, since: now), until: content.until)
+            until: content.until, home: ChannelHome(machine: machine, since: now))
           let encoder = BinaryEncoder(limits: container.options.limits)
           // The next change has to read that this is a copy.
           return .put(

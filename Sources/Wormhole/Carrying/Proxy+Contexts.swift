@@ -111,7 +111,7 @@ extension Carrier {
   private func header(ofContext bytes: [UInt8]) throws(WormholeError) -> MessageFile.Header {
     let limits = container.options.limits
     return try WormholeError.reading("deliver context", container.directory, of: .context) {
-      try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+      try MessageFile.Header(bytes, BinaryDecoder(limits: limits))
     }
   }
 

@@ -6,7 +6,7 @@ extension Channel {
   package var keptFile: String? {
     guard let slot = try? slot.get(), let bytes = try? slot.readKept(),
       let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits)),
-      file.header.hasValue
+      file.hasValue
     else { return nil }
     return "\(container.storage.path)/\(slot.keptPath)"
   }

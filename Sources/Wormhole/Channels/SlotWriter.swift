@@ -68,10 +68,10 @@ struct SlotWriter {
     try sealing(operation()) { try Envelope.seal(value, fields(count, sent: $1, until: until), $0) }
   }
 
-  private func fields(_ count: VersionCount, sent: Date, until: Date?) -> Envelope.Fields {
-    Envelope.Fields(
-      version: count.next, sent: sent, from: container.options.writerName,
-      operations: Mutants.has(.dropOperations) ? nil : count.operations, until: until)
+  private func fields(_ count: VersionCount, sent: Date, until: Date?) -> Envelope.Header {
+    Envelope.Header(
+      version: count.next, sent: sent, from: container.options.writerName, until: until,
+      operations: Mutants.has(.dropOperations) ? nil : count.operations)
   }
 
   private func sealing(
@@ -119,7 +119,7 @@ struct SlotWriter {
   private func until(_ content: Slot.Content) -> Date? {
     guard case .value(let bytes, recovered: false) = content else { return nil }
     let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits))
-    return file.flatMap { $0.header.hasValue ? $0.header.until : nil }
+    return file.flatMap { $0.hasValue ? $0.header.until : nil }
   }
 
   /// Commits that the channel is cleared; otherwise the same as `put`.
@@ -172,7 +172,7 @@ struct SlotWriter {
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
       (try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits)))
-        .map { !$0.header.hasValue } ?? false
+        .map { !$0.hasValue } ?? false
     }
   }
 

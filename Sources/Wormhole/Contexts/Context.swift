@@ -63,7 +63,7 @@ public struct Context: Sendable {
       case .sound(let bytes, _):
         let limits = limits
         let header = try WormholeError.reading("read context of", from, of: .context) {
-          try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+          try MessageFile.Header(bytes, BinaryDecoder(limits: limits))
         }
         self.bytes = bytes
         self.from = EscapedName.unescape(from) ?? from

@@ -12,15 +12,14 @@ internal import WormholeSyscalls
 /// A value is encoded directly into the dictionary, once for each put, and decoded only for readers
 /// that ask for the value.
 enum Envelope {
-  enum Key: String, CodingKey { case version, sent, from, until, operations, home, value }
+  /// The key of the value, which is beside the fields of the header.
+  static let value = "value"
 
   /// All fields except the value.
-  struct Header: Decodable, Equatable {
-    var version: Int
-    var sent: Date
-    var from: String
-    /// Whether there is a value, expired or not.
-    var hasValue: Bool
+  struct Header: FileRecord, Equatable {
+    var version = 0
+    var sent = Date.distantPast
+    var from = ""
     /// The moment of the wall clock from which on the value does not count; nil for never.
     var until: Date?
     /// The last change that each other machine has asked for, by the machine; nil for none.
@@ -28,38 +27,19 @@ enum Envelope {
     /// The home of a copy; nil for a channel of this machine.
     var home: ChannelHome?
 
-    init(from decoder: any Decoder) throws {
-      let storage = try decoder.container(keyedBy: Key.self)
-      version = try storage.decode(Int.self, forKey: .version)
-      sent = try storage.decode(Date.self, forKey: .sent)
-      from = try storage.decode(String.self, forKey: .from)
-      hasValue = storage.contains(.value)
-      until = try? storage.decodeIfPresent(Date.self, forKey: .until)
-      operations = try? storage.decodeIfPresent([String: String].self, forKey: .operations)
-      if storage.contains(.home) {
-        home = (try? storage.decode(ChannelHome.self, forKey: .home)) ?? ChannelHome()
-      }
+    mutating func visit(_ fields: inout some FieldVisitor) throws {
+      try fields.field("version", &version)
       // The next version is larger by 1, so a version that a foreign writer invents must be below
       // the maximum.
-      guard version > 0, version < .max else {
-        throw DecodingError.dataCorruptedError(
-          forKey: .version, in: storage, debugDescription: "\(version) is not a version")
-      }
-    }
-
-    /// Reads the form of this library's writers; nil for any other form, valid or not.
-    init?(usual document: BinaryDocument) {
-      guard let fields = document.fields,
-        case .integer(let version) = fields.field("version", near: 0), version > 0,
-        version < .max, case .date(let sent) = fields.field("sent", near: 1),
-        case .string(let from) = fields.field("from", near: 2)
-      else { return nil }
-      self.version = Int(version)
-      self.sent = Date(timeIntervalSinceReferenceDate: sent)
-      self.from = from
-      hasValue = fields.has("value", near: 3)
-      // Further keys may be those that few values have.
-      guard fields.count == (hasValue ? 4 : 3) else { return nil }
+      try fields.check("version", version > 0 && version < .max, "\(version) is not a version")
+      try fields.field("sent", &sent)
+      try fields.field("from", &from)
+      // What few values have spoils no value if it has another type.
+      try? fields.field("until", &until)
+      try? fields.field("operations", &operations)
+      var home = home?.list
+      try fields.field("home", &home)
+      self.home = home.map { ChannelHome($0) }
     }
   }
 
@@ -67,6 +47,8 @@ enum Envelope {
   struct Opened: Sendable {
     let document: BinaryDocument
     let header: Header
+    /// Whether there is a value, expired or not.
+    let hasValue: Bool
     /// Whether the value has expired: readers find no value.
     let isExpired: Bool
 
@@ -76,11 +58,9 @@ enum Envelope {
     ///     that never expire cost no look at the clock.
     init(_ bytes: [UInt8], _ decoder: BinaryDecoder, _ clock: (() -> Int64)? = nil) throws {
       document = try decoder.open(bytes, isSealChecked: true)
-      header =
-        if let header = Header(usual: document) { header } else {
-          // The decoder reports a missing field or a wrong type in detail.
-          try decoder.decode(Header.self, from: document)
-        }
+      hasValue =
+        document.fields?.has("value", near: 3) ?? decoder.has(Envelope.value, in: document)
+      header = try Header(document, decoder, others: hasValue ? 1 : 0)
       isExpired =
         if let until = header.until, let clock, !Mutants.has(.keepExpired) {
           until <= Date(sinceEpoch: clock())
@@ -90,35 +70,16 @@ enum Envelope {
     }
   }
 
-  /// The fields to write beside a value.
-  struct Fields {
-    var version: Int
-    var sent: Date
-    var from: String
-    var operations: [String: String]?
-    var home: ChannelHome?
-    var until: Date?
-
-    fileprivate func add(to leaves: BinaryLeaves) throws(PropertyListError) {
-      leaves.add("version", version)
-      leaves.add("sent", sent)
-      leaves.add("from", from)
-      if let until { leaves.add("until", until) }
-      if let operations { leaves.add("operations", operations) }
-      if let home { try leaves.add("home", home.list) }
-    }
-  }
-
   /// Returns the file of a value.
   static func seal<Value: Encodable>(
-    _ value: Value, _ fields: Fields, _ encoder: BinaryEncoder
+    _ value: Value, _ header: Header, _ encoder: BinaryEncoder
   ) throws -> [UInt8] {
-    try encoder.encode(value, forKey: "value", fields.add(to:))
+    try encoder.encode(value, forKey: "value", header.add(to:))
   }
 
   /// Returns the file that states that the value was cleared.
-  static func seal(_ fields: Fields, _ encoder: BinaryEncoder) throws -> [UInt8] {
-    try encoder.encode(fields.add(to:))
+  static func seal(_ header: Header, _ encoder: BinaryEncoder) throws -> [UInt8] {
+    try encoder.encode(header.add(to:))
   }
 }
 

@@ -88,41 +88,26 @@ extension MessageStamp {
   }
 }
 
-/// The form of a live file: a dictionary of `from`, `incarnation`, `kind`, `deadline`, perhaps
-/// `headers`, and `value`.
+/// The form of a live file: a dictionary of the fields of ``Header``, and of `value`.
 ///
 /// A reply has `value`, or `error` if the request is refused; with `unreachable`, the request has
 /// not reached its receiver.
 enum LiveFile {
-  enum Key: String, CodingKey {
-    case from, incarnation, kind, deadline, headers, value, error, unreachable
-  }
+  enum Key: String, CodingKey { case value, error, unreachable }
 
   /// The header of a request or a message.
-  struct Header: Decodable {
+  struct Header: FileRecord {
     /// The sender as in names of messages: escaped, `~` and digits for a guest.
-    let from: String
+    private(set) var from = ""
     /// Nil if the text is not an incarnation.
-    let incarnation: Incarnation?
-    let kind: String
+    private(set) var incarnation: Incarnation?
+    private(set) var kind = ""
     /// In nanoseconds since the machine was started.
-    let deadline: Int64
+    private(set) var deadline: Int64 = 0
     /// Nil without headers.
-    let headers: MessageHeaders?
+    private(set) var headers: MessageHeaders?
 
-    init(from decoder: any Decoder) throws {
-      let storage = try decoder.container(keyedBy: Key.self)
-      from = try storage.decode(String.self, forKey: .from)
-      let digits = try storage.decode(String.self, forKey: .incarnation)
-      incarnation = Incarnation(rawValue: digits)
-      kind = try storage.decode(String.self, forKey: .kind)
-      deadline = try storage.decode(Int64.self, forKey: .deadline)
-      guard deadline >= 0 else {
-        throw DecodingError.dataCorruptedError(
-          forKey: .deadline, in: storage, debugDescription: "\(deadline) is not a time")
-      }
-      headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
-    }
+    init() {}
 
     init(
       from: String, incarnation: Incarnation?, kind: String, deadline: Int64,
@@ -134,20 +119,16 @@ enum LiveFile {
       self.deadline = deadline
       self.headers = headers
     }
-  }
 
-  struct RequestBody<Value: Encodable>: Encodable {
-    let header: Header
-    let value: Value
-
-    func encode(to encoder: any Encoder) throws {
-      var storage = encoder.container(keyedBy: Key.self)
-      try storage.encode(header.from, forKey: .from)
-      try storage.encode(header.incarnation?.rawValue ?? "", forKey: .incarnation)
-      try storage.encode(header.kind, forKey: .kind)
-      try storage.encode(header.deadline, forKey: .deadline)
-      try storage.encodeIfPresent(header.headers, forKey: .headers)
-      try storage.encode(value, forKey: .value)
+    mutating func visit(_ fields: inout some FieldVisitor) throws {
+      try fields.field("from", &from)
+      var digits = incarnation?.rawValue ?? ""
+      try fields.field("incarnation", &digits)
+      incarnation = Incarnation(rawValue: digits)
+      try fields.field("kind", &kind)
+      try fields.field("deadline", &deadline)
+      try fields.check("deadline", deadline >= 0, "\(deadline) is not a time")
+      try fields.field("headers", &headers)
     }
   }
 
@@ -184,6 +165,13 @@ enum LiveFile {
     let reason: String
     /// Whether the reply is of a carrier that could not pass the request on to another machine.
     let isUnreachable: Bool
+  }
+}
+
+extension BinaryEncoder {
+  /// Encodes a file with a request or a message.
+  func seal<Value: Encodable>(_ header: LiveFile.Header, _ value: Value) throws -> [UInt8] {
+    try encode(value, forKey: "value", header.add(to:))
   }
 }
 

@@ -25,10 +25,25 @@ extension MemberDirectory {
   /// A message that moves in the meantime may be reported more than once, at last with the location
   /// where it was found last.
   func forEachMessage(_ body: (MessagePlace) -> Void) throws(Errno) {
+    try forEachMessageFile {
+      if let name = DelayedName($0) { body(.delayed(name)) }
+    } waiting: {
+      if let name = MessageName($0) { body(.waiting(name)) }
+    } claimed: {
+      body(.inHand($0, $1))
+    }
+  }
+
+  /// Lists as ``forEachMessage(_:)`` does; delayed and waiting messages are file names in the
+  /// kernel's form, and may be names that the library did not make.
+  func forEachMessageFile(
+    delayed: (UnsafePointer<CChar>) -> Void, waiting: (UnsafePointer<CChar>) -> Void,
+    claimed: (ClaimedName, MemberDirectory) -> Void
+  ) throws(Errno) {
     try look { () throws(Errno) in
-      try list(.later) { if let name = DelayedName($0) { body(.delayed(name)) } }
-      try list(.inbox) { if let name = MessageName($0) { body(.waiting(name)) } }
-      try forEachInHand { body(.inHand($0, $1)) }
+      try list(.later, delayed)
+      try list(.inbox, waiting)
+      try forEachInHand(claimed)
       return false
     }
   }
@@ -75,7 +90,8 @@ extension MemberDirectory {
     return place
   }
 
-  private func forEachInHand(
+  /// Calls the body with each claimed message.
+  func forEachInHand(
     _ body: (ClaimedName, MemberDirectory) -> Void
   ) throws(Errno) {
     for holder in try holders() {
@@ -104,7 +120,9 @@ extension MemberDirectory {
       if try isEnough() { return }
       var changes = [try lastChange(of: .later), try lastChange(of: .inbox)]
       for holder in try holders() { changes.append(try holder.lastChange(of: .claimed)) }
-      guard changes.contains(where: { $0 ?? .min >= begin }) else { return }
+      guard changes.contains(where: { $0 ?? .min >= begin }), !Mutants.has(.listOnce) else {
+        return
+      }
     }
   }
 }

@@ -3,23 +3,25 @@ internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
-/// The format of a message on disk: a dictionary of `kind`, `sent`, `to`, perhaps `expires`,
-/// `headers` and `file`, and `value`; in a batch, `values`.
-///
-/// A message that came from another machine may also have `origin` and `redelivered`.
+/// The format of a message on disk: a dictionary of the fields of ``Header``, and of `value`; in a
+/// batch, `values`.
 ///
 /// The file's name contains the sender. Values are encoded straight into the dictionary, and read
 /// from the dictionary only on request.
 enum MessageFile {
-  enum Key: String, CodingKey {
-    case kind, sent, to, expires, orderingKey, headers, file, origin, redelivered, value, values
-  }
+  /// The keys of the values, of which each file has one, beside the fields of the header.
+  enum Key: String, CodingKey { case value, values }
+
+  /// The fields that whoever carries messages between machines changes.
+  static let expires: StaticString = "expires"
+  static let origin: StaticString = "origin"
+  static let redelivered: StaticString = "redelivered"
 
   /// All fields but the values.
-  struct Header: Decodable, Equatable {
-    var kind: String
-    var sent: Date
-    var to: String
+  struct Header: FileRecord, Equatable {
+    var kind = ""
+    var sent = Date.distantPast
+    var to = ""
     var expires: Date?
     /// Nil for a message without an ordering key.
     var orderingKey: String?
@@ -33,30 +35,18 @@ enum MessageFile {
     /// Whether the message may have been handled before, on another machine.
     var isRedelivered = false
 
-    init(from decoder: any Decoder) throws {
-      let storage = try decoder.container(keyedBy: Key.self)
-      kind = try storage.decode(String.self, forKey: .kind)
-      sent = try storage.decode(Date.self, forKey: .sent)
-      to = try storage.decode(String.self, forKey: .to)
-      expires = try storage.decodeIfPresent(Date.self, forKey: .expires)
-      orderingKey = try storage.decodeIfPresent(String.self, forKey: .orderingKey)
-      headers = try storage.decodeIfPresent(MessageHeaders.self, forKey: .headers)
-      file = try storage.decodeIfPresent(Attached.self, forKey: .file)
-      origin = try storage.decodeIfPresent(PropertyListValue.self, forKey: .origin)
-      isRedelivered = try storage.decodeIfPresent(Bool.self, forKey: .redelivered) ?? false
-    }
-
-    init(
-      kind: String, sent: Date, to: String, expires: Date?, orderingKey: String? = nil,
-      headers: MessageHeaders? = nil, file: Attached? = nil
-    ) {
-      self.kind = kind
-      self.sent = sent
-      self.to = to
-      self.expires = expires
-      self.orderingKey = orderingKey
-      self.headers = headers
-      self.file = file
+    mutating func visit(_ fields: inout some FieldVisitor) throws {
+      try fields.field("kind", &kind)
+      try fields.field("sent", &sent)
+      try fields.field("to", &to)
+      try fields.field(MessageFile.expires, &expires)
+      try fields.field("orderingKey", &orderingKey)
+      try fields.field("headers", &headers)
+      try fields.field("file", &file)
+      try fields.field(MessageFile.origin, &origin)
+      var redelivered = isRedelivered ? true : nil
+      try fields.field(MessageFile.redelivered, &redelivered)
+      isRedelivered = redelivered ?? false
     }
   }
 
@@ -130,9 +120,7 @@ enum MessageFile {
       values = fields.flatMap { fields in
         fields.elements(of: "values", near: 3) ?? fields.element("value", near: 3)
       }
-      // The decoder reports a missing or mistyped field better.
-      let usual = values == nil ? nil : fields.flatMap { Header(usual: $0) }
-      header = try usual ?? decoder.decode(Header.self, from: list)
+      header = try Header(list, decoder, others: values == nil ? 0 : 1)
     }
 
     /// Returns a value of one of the commonest types, for which `Codable` would take several times
@@ -149,44 +137,6 @@ enum MessageFile {
       }
       return nil
     }
-  }
-}
-
-extension MessageFile.Header {
-  /// A fast path for the usual field order.
-  ///
-  /// Nil: the general decoder must be used, for valid and invalid files.
-  ///
-  /// - Parameter fields: the fields of a file with `value` or `values`.
-  init?(usual fields: BinaryDocument.Fields) {
-    guard case .string(let kind) = fields.field("kind", near: 0),
-      case .date(let sent) = fields.field("sent", near: 1),
-      case .string(let to) = fields.field("to", near: 2)
-    else { return nil }
-    var expires: Date?
-    switch fields.field("expires", near: 3) {
-    case .date(let date): expires = Date(timeIntervalSinceReferenceDate: date)
-    case nil: break
-    default: return nil
-    }
-    // The headers, the file and the origin of a message are nested dictionaries, which only the
-    // general decoder reads; a further key may be any of them, or an ordering key.
-    guard fields.count == (expires == nil ? 4 : 5) else { return nil }
-    self.init(
-      kind: kind, sent: Date(timeIntervalSinceReferenceDate: sent), to: to, expires: expires)
-  }
-
-  /// Writes the header beside the values.
-  fileprivate func add(to leaves: BinaryLeaves) throws {
-    leaves.add("kind", kind)
-    leaves.add("sent", sent)
-    leaves.add("to", to)
-    if let expires { leaves.add("expires", expires) }
-    if let orderingKey { leaves.add("orderingKey", orderingKey) }
-    if let headers { leaves.add("headers", headers.fields) }
-    if let file { try leaves.add("file", file) }
-    if let origin { try leaves.add("origin", origin) }
-    if isRedelivered { leaves.add("redelivered", true) }
   }
 }
 

@@ -28,7 +28,7 @@ struct SentContent: Hashable, Sendable {
   /// Throws an error with the fault of the file.
   init(_ bytes: [UInt8], _ limits: PropertyListLimits) throws(WormholeError) {
     let header = try WormholeError.reading("read message", "that was sent", of: .message) {
-      try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
+      try MessageFile.Header(bytes, BinaryDecoder(limits: limits))
     }
     kind = header.kind
     to = header.to
@@ -50,17 +50,8 @@ struct SentContent: Hashable, Sendable {
         return try decoder.decode(MessageFile.OpenedBatch<Value>.self, from: list).values
           .map { try $0.get() }
       }
-      guard try decoder.decode(Presence.self, from: list).isThere else { return [] }
+      guard decoder.has(MessageFile.Key.value.rawValue, in: list) else { return [] }
       return [try decoder.decode(MessageFile.Opened<Value>.self, from: list).value]
-    }
-  }
-
-  /// Whether a value exists at all.
-  private struct Presence: Decodable {
-    let isThere: Bool
-
-    init(from decoder: any Decoder) throws {
-      isThere = try decoder.container(keyedBy: MessageFile.Key.self).contains(.value)
     }
   }
 

@@ -178,7 +178,7 @@ extension LiveMessage {
       deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds,
       headers: try MessageHeaders(headers, operation, from ?? ""))
     let document = try WormholeError.writing(operation, header.kind) {
-      let bytes = try BinaryEncoder().encode(LiveFile.RequestBody(header: header, value: value))
+      let bytes = try BinaryEncoder().seal(header, value)
       return try BinaryDecoder().open(bytes)
     }
     self.init(nil, header, document)

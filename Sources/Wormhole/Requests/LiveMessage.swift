@@ -21,7 +21,7 @@ final class LiveMessage: Sendable {
   convenience init(_ container: SharedContainer, _ bytes: [UInt8]) throws {
     let decoder = BinaryDecoder(limits: container.options.limits)
     let document = try decoder.open(bytes, isSealChecked: true)
-    self.init(container, try decoder.decode(LiveFile.Header.self, from: document), document)
+    self.init(container, try LiveFile.Header(document, decoder), document)
   }
 
   var limits: PropertyListLimits { container?.options.limits ?? PropertyListLimits() }

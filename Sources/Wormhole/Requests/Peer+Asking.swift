@@ -274,7 +274,7 @@ struct OutgoingRequest: Sendable {
       headers: label.headers)
     let limits = live.container.options.limits
     bytes = try WormholeError.writing(operation, peer.name) {
-      try BinaryEncoder(limits: limits).encode(LiveFile.RequestBody(header: header, value: value))
+      try BinaryEncoder(limits: limits).seal(header, value)
     }
     guard bytes.count <= live.container.options.maximumValueBytes else {
       throw WormholeError(

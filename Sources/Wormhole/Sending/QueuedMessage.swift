@@ -51,46 +51,38 @@ extension Peer {
   /// properties; an unreadable file is listed too, with the cause.
   public var queue: [QueuedMessage] {
     get throws(WormholeError) {
-      guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
-      DueMessages.deliver(to: home, container)
-      let isElsewhere = try isElsewhere(home)
-      // Nil for an expired message.
-      var found: [MessageName: QueuedMessage?] = [:]
-      var holders: [MessageName: MemberDirectory] = [:]
-      // Files moved before they were read are looked up again; at first, all files are.
-      var wanted: Set<MessageName>?
-      for _ in 0..<3 where wanted?.isEmpty != true {
-        var places: [MessageName: MemberDirectory.MessagePlace] = [:]
-        do throws(Errno) {
-          try home.forEachMessage { if wanted?.contains($0.name) ?? true { places[$0.name] = $0 } }
-        } catch {
-          throw WormholeError(error, "list messages to", name, at: home)
-        }
-        found.merge(glance(at: places.values, of: home, mayExpire: !isElsewhere)) { $1 }
-        for place in places.values {
-          if case .inHand(let claimed, let holder) = place { holders[claimed.name] = holder }
-        }
-        wanted = Set(places.keys.filter { !found.keys.contains($0) })
+      var found: [(name: MessageName, message: QueuedMessage)] = []
+      try forEachUnsettled {
+        found.append(($0, $1))
+        return true
       }
-      // Asked after the messages were read: a receiver that has ended since claims no more.
-      var isPresent: [String: Bool] = [:]
-      for (name, holder) in holders where found[name]??.state == .claimed {
-        let isHeld = isPresent[holder.path] ?? (try? holder.isPresent()) ?? true
-        isPresent[holder.path] = isHeld
-        if isElsewhere {
-          found[name]??.state = .inTransit
-        } else if !isHeld {
-          found[name]??.state = .interrupted
-        }
-      }
-      // A message may have become due after it was found.
-      let others = Set(found.compactMap { $1?.state == .delayed ? nil : $0.unique })
-      return found.compactMapValues { $0 }.filter { name, message in
-        message.state != .delayed || !others.contains(name.unique)
-      }.sorted { one, other in
-        let (rank, otherRank) = (one.value.rank, other.value.rank)
-        return rank == otherRank ? one.key < other.key : rank < otherRank
-      }.map(\.value)
+      // A message that moved during the listing was found last.
+      return found.sorted { one, other in
+        let (rank, otherRank) = (one.message.rank, other.message.rank)
+        return rank == otherRank ? one.name < other.name : rank < otherRank
+      }.map(\.message)
+    }
+  }
+
+  /// Passes the messages of ``queue`` to the body until the body returns false, and keeps only the
+  /// names of the other messages in memory.
+  ///
+  /// The order is the same, except that messages that move during the listing come after the
+  /// waiting ones.
+  package func forEachQueued(_ body: (QueuedMessage) -> Bool) throws(WormholeError) {
+    try forEachUnsettled { body($1) }
+  }
+
+  private func forEachUnsettled(
+    _ body: (MessageName, QueuedMessage) -> Bool
+  ) throws(WormholeError) {
+    guard let home = try container.storage.existingMember(name, in: folder) else { return }
+    DueMessages.deliver(to: home, container)
+    var listing = QueueListing(home, container, isElsewhere: try isElsewhere(home))
+    do throws(Errno) {
+      try listing.run(body)
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: home)
     }
   }
 
@@ -101,7 +93,7 @@ extension Peer {
     do throws(Errno) {
       return try home.hasMessage { place in
         guard place.name.id != id else { return false }
-        return glance(at: CollectionOfOne(place), of: home).contains { $0.value != nil }
+        return QueueListing(home, container, isElsewhere: false).message(at: place) != nil
       }
     } catch {
       throw WormholeError(error, "list messages to", name, at: home)
@@ -114,47 +106,6 @@ extension Peer {
     } catch {
       throw WormholeError(error, "list messages to", name, at: home)
     }
-  }
-
-  /// Reads messages, and settles expired ones, which are nil in the result.
-  ///
-  /// Messages moved before they were read are missing in the result.
-  private func glance(
-    at places: some Sequence<MemberDirectory.MessagePlace>, of home: MemberDirectory,
-    mayExpire: Bool = true
-  ) -> [MessageName: QueuedMessage?] {
-    let glance = QueuedMessageReader(home, container.options.limits)
-    // Of a member whose home is another machine, its home decides.
-    let now =
-      mayExpire
-      ? Date(sinceEpoch: container.options.environment.sinceEpoch()) : Date.distantPast
-    let senders = SenderHomes(container.storage)
-    let mayEnd = !container.storage.options.isForReading
-    var found: [MessageName: QueuedMessage?] = [:]
-    for place in places {
-      switch place {
-      case .inHand(let claimed, let holder):
-        let message = QueuedMessageReader(holder, container.options.limits)
-          .message(claimed.name, claimed.text, .claimed, claimed.attempt)
-        if let message { found[claimed.name] = message }
-      case .delayed(let delayed):
-        var message = glance.message(delayed.name, delayed.text, .later, 0)
-        message?.notBefore = Date(sinceEpoch: delayed.due)
-        if let message { found[delayed.name] = message }
-      case .waiting(let name):
-        switch glance.waiting(name, at: now) {
-        case nil: break
-        case .message(let message)?: found[name] = message
-        case .expired?:
-          // A message claimed just before is looked up again, as a claimed one.
-          if mayEnd, (try? Expiry.end(SentName(name), at: home, senders, container)) == false {
-            continue
-          }
-          found.updateValue(nil, forKey: name)
-        }
-      }
-    }
-    return found
   }
 
   /// Cancels a waiting message in the peer's inbox, whichever process has sent it; the sender is
@@ -208,6 +159,135 @@ extension Peer {
   }
 }
 
+/// A listing of the unsettled messages of a member or a queue.
+///
+/// Each message is read when its turn comes: of the others, only the names are in memory.
+private struct QueueListing {
+  private let home: MemberDirectory
+  private let container: SharedContainer
+  private let isElsewhere: Bool
+  private let reader: QueuedMessageReader
+  private let senders: SenderHomes
+  private let now: Date
+  /// The messages that were found claimed.
+  private var claimed: Set<MessageName> = []
+  /// The messages that were moved before they were read.
+  private var moved = FileNameList()
+
+  private typealias Claims = [MessageName: (name: ClaimedName, holder: MemberDirectory)]
+
+  init(_ home: MemberDirectory, _ container: SharedContainer, isElsewhere: Bool) {
+    self.home = home
+    self.container = container
+    self.isElsewhere = isElsewhere
+    reader = QueuedMessageReader(home, container.options.limits)
+    senders = SenderHomes(container.storage)
+    // Of a member whose home is another machine, its home decides what has expired.
+    now =
+      isElsewhere
+      ? Date.distantPast : Date(sinceEpoch: container.options.environment.sinceEpoch())
+  }
+
+  /// - Parameter body: returns whether the listing continues.
+  mutating func run(_ body: (MessageName, QueuedMessage) -> Bool) throws(Errno) {
+    var (delayed, waiting) = (FileNameList(), FileNameList())
+    var claims: Claims = [:]
+    try home.forEachMessageFile {
+      delayed.add($0)
+    } waiting: {
+      waiting.add($0)
+    } claimed: {
+      claims[$0.name] = ($0, $1)
+    }
+    delayed.sort()
+    waiting.sort()
+    guard pass(claims, body), pass(waiting, body) else { return }
+    // A message that was moved before it was read was claimed, or also requeued.
+    for _ in 0..<2 where !moved.isEmpty {
+      var again = moved
+      moved = FileNameList()
+      again.sort()
+      claims = [:]
+      try home.forEachInHand { if again.contains($0.name.text) { claims[$0.name] = ($0, $1) } }
+      guard pass(claims, body), pass(again, body) else { return }
+    }
+    delayed.forEach { file in
+      guard let name = DelayedName(file), let message = message(at: .delayed(name)) else {
+        return true
+      }
+      return body(name.name, message)
+    }
+  }
+
+  /// Passes the messages that are claimed and were not passed before.
+  private mutating func pass(
+    _ claims: Claims, _ body: (MessageName, QueuedMessage) -> Bool
+  ) -> Bool {
+    var found: [(message: QueuedMessage, claim: Claims.Value)] = []
+    for claim in claims.values where !claimed.contains(claim.name.name) {
+      guard let message = message(at: .inHand(claim.name, claim.holder)) else { continue }
+      found.append((message, claim))
+    }
+    // Asked after the messages were read: a receiver that has ended since claims no more.
+    var isPresent: [String: Bool] = [:]
+    for (message, (name, holder)) in found.sorted(by: { $0.claim.name.name < $1.claim.name.name }) {
+      let isHeld = isPresent[holder.path] ?? (try? holder.isPresent()) ?? true
+      isPresent[holder.path] = isHeld
+      var message = message
+      if isElsewhere {
+        message.state = .inTransit
+      } else if !isHeld {
+        message.state = .interrupted
+      }
+      claimed.insert(name.name)
+      guard body(name.name, message) else { return false }
+    }
+    return true
+  }
+
+  /// Passes messages that wait.
+  private mutating func pass(
+    _ waiting: FileNameList, _ body: (MessageName, QueuedMessage) -> Bool
+  ) -> Bool {
+    waiting.forEach { file in
+      guard let name = MessageName(file), !claimed.contains(name) else { return true }
+      switch reader.waiting(name, at: now) {
+      case nil: moved.add(file)
+      case .message(let message)?: return body(name, message)
+      case .expired?: if !end(name) { moved.add(file) }
+      }
+      return true
+    }
+  }
+
+  /// Settles an expired message; false if it was claimed just before.
+  private func end(_ name: MessageName) -> Bool {
+    guard !container.storage.options.isForReading else { return true }
+    return (try? Expiry.end(SentName(name), at: home, senders, container)) ?? true
+  }
+
+  /// Returns the message at a place; nil if the message is gone, or has expired.
+  func message(at place: MemberDirectory.MessagePlace) -> QueuedMessage? {
+    switch place {
+    case .inHand(let claimed, let holder):
+      return QueuedMessageReader(holder, container.options.limits)
+        .message(claimed.name, claimed.text, .claimed, claimed.attempt)
+    case .delayed(let delayed):
+      var message = reader.message(delayed.name, delayed.text, .later, 0)
+      message?.notBefore = Date(sinceEpoch: delayed.due)
+      return message
+    case .waiting(let name):
+      switch reader.waiting(name, at: now) {
+      case nil: return nil
+      case .message(let message)?: return message
+      case .expired?:
+        _ = end(name)
+        return nil
+      }
+    }
+  }
+}
+
 /// A reader of message files for processes other than the receiver.
 struct QueuedMessageReader {
   private let home: MemberDirectory
@@ -249,38 +329,58 @@ struct QueuedMessageReader {
     _ name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ attempt: Int,
     _ look: (MessageFile.Header) -> Void = { _ in }
   ) -> QueuedMessage? {
-    guard let status = try? home.status(of: file, in: part) else { return nil }
-    let header: MessageFile.Header?
-    let damage: String?
+    var header: MessageFile.Header?
+    var damage: String?
+    let size: Int
     do throws(WormholeError) {
-      guard let found = try self.header(file, part) else { return nil }
-      look(found)
-      (header, damage) = (found, nil)
+      switch try content(file, part) {
+      case .missing: return nil
+      case .damaged(let reason, let status): (damage, size) = (reason, status.size)
+      case .sound(let bytes, let status):
+        size = status.size
+        do throws(WormholeError) { header = try self.header(bytes, file) } catch {
+          damage = error.reason
+        }
+      }
     } catch {
-      (header, damage) = (nil, error.reason)
+      // Not read at all: a link, or another user's file.
+      guard let status = try? home.status(of: file, in: part) else { return nil }
+      (damage, size) = (error.reason, status.size)
     }
+    if let header { look(header) }
     return QueuedMessage(
       id: name.id, from: name.senderName, kind: header?.kind, sentAt: header?.sent,
       orderingKey: header?.orderingKey, headers: header?.headers?.fields ?? [:], count: name.count,
-      size: status.size,
-      isUrgent: name.isUrgent, attempt: attempt,
-      damage: damage, state: part == .later ? .delayed : part == .inbox ? .waiting : .claimed)
+      size: size, isUrgent: name.isUrgent, attempt: attempt, damage: damage,
+      state: part == .later ? .delayed : part == .inbox ? .waiting : .claimed)
   }
 
   /// Returns the header of a file; nil if the file is gone.
   func header(
     _ file: String, _ part: MemberDirectory.Part
   ) throws(WormholeError) -> MessageFile.Header? {
-    let operation = "read message"
-    switch try home.read(file, in: part, operation) {
+    switch try content(file, part) {
     case .missing: return nil
     case .damaged(let reason, _):
-      throw WormholeError(.damaged, operation, file, because: reason)
-    case .sound(let bytes, _):
-      let limits = limits
-      return try WormholeError.reading(operation, file) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Header.self, from: bytes)
-      }
+      throw WormholeError(.damaged, Self.operation, file, because: reason)
+    case .sound(let bytes, _): return try header(bytes, file)
+    }
+  }
+
+  private static let operation = "read message"
+
+  private func content(
+    _ file: String, _ part: MemberDirectory.Part
+  ) throws(WormholeError) -> FoundFile {
+    try home.read(file, in: part, Self.operation)
+  }
+
+  private func header(
+    _ bytes: [UInt8], _ file: String
+  ) throws(WormholeError) -> MessageFile.Header {
+    let limits = limits
+    return try WormholeError.reading(Self.operation, file) {
+      try MessageFile.Document(bytes, BinaryDecoder(limits: limits)).header
     }
   }
 }

@@ -14,7 +14,9 @@ enum TaskPool {
   static func start(
     _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String
   ) throws(WormholeError) {
-    guard !hasStarted.load(ordering: .acquiring), !isRunning, !ProcessCopy.isCopy else { return }
+    guard !hasStarted.load(ordering: .acquiring), !isRunning, !ProcessCopy.isCopy,
+      !ProcessCopy.isScheduled
+    else { return }
     do throws(Errno) {
       // Two descriptors each: more than four, because other threads may open files at the same
       // time.

@@ -98,7 +98,7 @@ private struct MailInspection {
   private mutating func inspectInbox() throws(Errno) {
     let now = now
     var (waiting, expired) = (0, 0)
-    read(try sort(.inbox) { MessageName($0) }.map { ($0.text, $0) }, in: .inbox) { name, header in
+    try read(in: .inbox, { MessageName($0) }) { name, header in
       if header?.hasExpired(name, by: now) == true {
         expired += name.count
       } else {
@@ -117,9 +117,8 @@ private struct MailInspection {
   }
 
   private mutating func inspectLater() throws(Errno) {
-    let names = try sort(.later) { DelayedName($0) }
     var count = 0
-    read(names.map { ($0.text, $0.name) }, in: .later) { name, _ in count += name.count }
+    try read(in: .later, { DelayedName($0)?.name }) { name, _ in count += name.count }
     guard count > 0 else { return }
     note(
       .later, count == 1 ? "1 message is delayed" : "\(count) messages are delayed",
@@ -133,7 +132,9 @@ private struct MailInspection {
       if file.ends(with: mark), MessageName(String(file.dropLast(mark.count))) != nil { return [] }
       return ClaimedName(file).map { [$0] }
     }.flatMap(\.self)
-    read(claimed.map { ($0.text, $0.name) }, in: .claimed) { _, _ in }
+    var damaged = 0
+    for name in claimed { read(name.text, name.name, in: .claimed, &damaged) { _, _ in } }
+    tellOfMore(damaged, .claimed)
     guard !claimed.isEmpty, home.folder != .queues else { return }
     let words = claimed.count == 1 ? "1 file is claimed" : "\(claimed.count) files are claimed"
     if try home.isPresent() {
@@ -225,20 +226,32 @@ private struct MailInspection {
   private mutating func sort<Name>(
     _ part: MemberDirectory.Part, _ ours: (String) -> Name?
   ) throws(Errno) -> [Name] {
+    var names: [Name] = []
+    try forEach(in: part, ours) { _, name in names.append(name) }
+    return names
+  }
+
+  /// Calls the body with each name in the library's form, in order of text; all remaining names are
+  /// foreign.
+  private mutating func forEach<Name>(
+    in part: MemberDirectory.Part, _ ours: (String) -> Name?,
+    _ body: (inout MailInspection, Name) -> Void
+  ) throws(Errno) {
     // The inspection of members reports a file of another kind in its place.
     let status = try? home.home.descriptor.status(of: part.rawValue)
-    guard status?.kind == .directory else { return [] }
-    var files: [String] = []
-    try home.list(part) { files.append(String(cString: $0)) }
-    var names: [Name] = []
-    for file in files.sorted() {
+    guard status?.kind == .directory else { return }
+    var files = FileNameList()
+    try home.list(part) { files.add($0) }
+    files.sort()
+    files.forEach { file in
+      let file = String(cString: file)
       if let name = ours(file) {
-        names.append(name)
+        body(&self, name)
       } else {
         foreign("\(part.rawValue)/\(file)")
       }
+      return true
     }
-    return names
   }
 
   private mutating func foreign(_ file: String) {
@@ -249,27 +262,34 @@ private struct MailInspection {
         advice: "move the file elsewhere if no program uses it"))
   }
 
+  /// Reads each message of a part when its turn comes.
+  ///
   /// - Parameter body: receives each message; without the header, if the message cannot be read.
   private mutating func read(
-    _ files: [(file: String, name: MessageName)], in part: MemberDirectory.Part,
+    in part: MemberDirectory.Part, _ ours: (String) -> MessageName?,
+    _ body: (MessageName, MessageFile.Header?) -> Void
+  ) throws(Errno) {
+    var damaged = 0
+    try forEach(in: part, ours) { $0.read($1.text, $1, in: part, &damaged, body) }
+    tellOfMore(damaged, part)
+  }
+
+  private mutating func read(
+    _ file: String, _ name: MessageName, in part: MemberDirectory.Part, _ damaged: inout Int,
     _ body: (MessageName, MessageFile.Header?) -> Void
   ) {
-    var damaged = 0
-    for (file, name) in files {
-      do throws(WormholeError) {
-        // A message that has left the part since the listing does not count.
-        if let header = try glance.header(file, part) { body(name, header) }
-      } catch {
-        body(name, nil)
-        damaged += 1
-        guard damaged <= Self.most else { continue }
-        problem(
-          "\(home.path)/\(part.rawValue)/\(file)",
-          "message '\(name.id)' cannot be read: \(error.reason)",
-          error.hint ?? "'\(home.name)' moves the message to the dead letters at the next read")
-      }
+    do throws(WormholeError) {
+      // A message that has left the part since the listing does not count.
+      if let header = try glance.header(file, part) { body(name, header) }
+    } catch {
+      body(name, nil)
+      damaged += 1
+      guard damaged <= Self.most else { return }
+      problem(
+        "\(home.path)/\(part.rawValue)/\(file)",
+        "message '\(name.id)' cannot be read: \(error.reason)",
+        error.hint ?? "'\(home.name)' moves the message to the dead letters at the next read")
     }
-    tellOfMore(damaged, part)
   }
 
   private mutating func tellOfMore(_ count: Int, _ part: MemberDirectory.Part) {

@@ -66,7 +66,10 @@ public final class SharedContainer: Sendable {
   static func container(
     at directory: String, _ options: Options
   ) throws(WormholeError) -> Container {
-    try Container.open(directory, create: options.createsIfMissing, options: options.forContainer)
+    var opening = options.forContainer
+    // Values are saved beside all other work that no caller waits for.
+    opening.callLater = { moment, call in CallThreads.background.add(at: moment, call) }
+    return try Container.open(directory, create: options.createsIfMissing, options: opening)
   }
 
   /// Ends all subscriptions of this instance, and accepts no more; once this has returned, none of
@@ -75,7 +78,14 @@ public final class SharedContainer: Sendable {
   /// Members leave. As with ``Subscription/stop()`` of each subscription, the call waits for a call
   /// in progress on another thread. Sequences end with their iterators. Values can be read and
   /// changed as before.
-  public func close() { subscriptions.close() }
+  ///
+  /// Changes with ``Durability/process`` are usually synced within a second, and `close()` waits
+  /// until the disk has the latest of this instance. A program that ends without `close()` loses
+  /// none of them; the next change of the same channel may then have to wait for the disk.
+  public func close() {
+    subscriptions.close()
+    storage.finishSaving()
+  }
 
   /// The path of the container.
   public var directory: String { storage.path }

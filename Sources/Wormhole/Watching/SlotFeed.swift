@@ -143,7 +143,7 @@ extension WatchResult {
   {
     guard
       let bytes = try? Envelope.seal(
-        Envelope.Fields(version: version, sent: sent, from: ""), BinaryEncoder(limits: limits)),
+        Envelope.Header(version: version, sent: sent, from: ""), BinaryEncoder(limits: limits)),
       let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
     else { return nil }
     self.init(

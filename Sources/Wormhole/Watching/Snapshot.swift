@@ -51,7 +51,7 @@ public struct Metadata: Hashable, Sendable {
     version = header.version
     writtenAt = header.sent
     writer = header.from
-    isCleared = !header.hasValue || file.isExpired
+    isCleared = !file.hasValue || file.isExpired
     expiresAt = header.until
     self.isRecovered = isRecovered
     if let home = header.home { note(home) }
@@ -159,7 +159,7 @@ struct SlotReader: Sendable {
       try file.isExpired
       ? nil
       : WormholeError.reading(operation, name, as: type) {
-        try decoder.decode(type, forKey: Envelope.Key.value.rawValue, from: file.document)
+        try decoder.decode(type, forKey: Envelope.value, from: file.document)
       }
     return Snapshot(
       channel: name, metadata: Metadata(file, isRecovered: isRecovered),

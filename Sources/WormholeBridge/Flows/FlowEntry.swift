@@ -37,9 +37,17 @@ package struct FlowEntry: Hashable, Sendable {
   package let name: MessageName
   /// Only for outcomes, and only on the machine that sends them.
   package let source: Source?
+  /// Whether the outcome is a refusal by the first piece, before the arrival of the message.
+  ///
+  /// After a move of the receiver's home, a refusal by the past home is void.
+  package let isEarly: Bool
 
-  package init(_ kind: Kind, to receiver: String, _ name: MessageName, source: Source? = nil) {
+  package init(
+    _ kind: Kind, to receiver: String, _ name: MessageName, source: Source? = nil,
+    isEarly: Bool = false
+  ) {
     (self.kind, self.receiver, self.name, self.source) = (kind, receiver, name, source)
+    self.isEarly = isEarly
   }
 
   /// What the hash of the flow covers.
@@ -67,6 +75,7 @@ package struct FlowEntry: Hashable, Sendable {
   private enum Key {
     static let (kind, receiver, name, end, reason) = ("k", "to", "N", "end", "reason")
     static let (member, guest, receipt, refusal) = ("member", "guest", "receipt", "refusal")
+    static let early = "early"
   }
 
   /// - Parameter isRecord: whether to add what only this machine needs.
@@ -84,6 +93,7 @@ package struct FlowEntry: Hashable, Sendable {
         list[Key.reason] = .string(reason)
       }
     }
+    if isEarly { list[Key.early] = true }
     if let piece { list.merge(piece.propertyList) { own, _ in own } }
     if isRecord {
       switch source {
@@ -137,6 +147,7 @@ package struct FlowEntry: Hashable, Sendable {
         source = .receipt(of: .guest(guest), receipt)
       }
     }
-    self.init(kind, to: receiver, name, source: source)
+    self.init(
+      kind, to: receiver, name, source: source, isEarly: list[Key.early]?.boolValue ?? false)
   }
 }

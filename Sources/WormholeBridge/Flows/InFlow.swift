@@ -160,13 +160,16 @@ package final class InFlow {
       staging.steps += pieces.end(entry.name).map { .remove(file: $0) }
     case .piece(let piece):
       try take(piece, entry, number, body, &staging)
-    case .dropped: try pieces.remove(entry.name)
+    case .dropped: if !Mutants.has(.keepDropped) { try pieces.remove(entry.name) }
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
       guard let proxy = receiver(of: entry) else { return }
       if proxy.machine != machine {
-        // A home of the past has had pieces only: the present home gets the message.
-        guard try proxy.claimedSize(of: entry.name) != nil else { return }
+        // A past home with pieces alone does not decide: the present home gets the message. A past
+        // home with the whole message refuses the message once more.
+        guard !entry.isEarly || Mutants.has(.trustEarly),
+          try proxy.claimedSize(of: entry.name) != nil
+        else { return }
       }
       if case .deadLettered(let reason) = status, try proxy.claim(entry.name) {
         // It was refused by its first piece, and is still here.
@@ -200,11 +203,11 @@ package final class InFlow {
     guard let bytes else { return }
     let largest = residents.container.storage.options.largestFile
     guard piece.part == .file || piece.size <= largest else {
-      guard piece.index == 0 else { return }
+      guard piece.index == 0, !goesBack(entry) else { return }
       let error = WormholeError(
         .tooLarge, "deliver message", entry.name.id,
         because: "it has \(piece.size) bytes, and the container takes \(largest) at most")
-      try refusals.add(number, entry, error.reason)
+      try refusals.add(number, entry, error.reason, isEarly: true)
       staging.hasRefusals = true
       return residents.container.note(refused: entry, from: machine, error)
     }
@@ -215,6 +218,11 @@ package final class InFlow {
     _ entry: FlowEntry, _ number: Int, _ body: [UInt8], until expiry: (Date?) -> Date?,
     _ staging: inout Staging
   ) throws(WormholeError) {
+    if goesBack(entry) {
+      try refusals.add(number, entry, nil)
+      staging.hasRefusals = true
+      return
+    }
     let body = body.isEmpty ? try pieces.message(entry.name) ?? [] : body
     let (bytes, fileSize): ([UInt8], Int?)
     do throws(WormholeError) {
@@ -223,12 +231,6 @@ package final class InFlow {
       guard error.isRefusal else { throw error }
       return try refuse(entry, number, body, error, &staging)
     }
-    if entry.name.wantsReceipt, residents.proxy(elsewhere: entry.receiver) != nil {
-      // The sender's machine has not known that the receiver's home has moved.
-      try refusals.add(number, entry, nil)
-      staging.hasRefusals = true
-      return
-    }
     let name = try residents.carrier.arrivalName(of: entry.name)
     try folder.write(number.fileName, bytes)
     if fileSize == 0 { try pieces.addEmptyFile(of: entry.name) }
@@ -236,6 +238,13 @@ package final class InFlow {
       staging.steps.append(.attach(file: file, number: number, to: entry.receiver, as: name))
     }
     staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+  }
+
+  /// Whether the receiver's home has moved, so that the sender's machine sends the message on.
+  ///
+  /// The present home decides about the delivery.
+  private func goesBack(_ entry: FlowEntry) -> Bool {
+    entry.name.wantsReceipt && residents.proxy(elsewhere: entry.receiver) != nil
   }
 
   /// The proxy of a receiver to which this machine has sent, if the other machine is its home, or

@@ -16,6 +16,7 @@ package final class Refusals {
 
   private enum Key {
     static let (receiver, name, reason, isReturn) = ("to", "N", "reason", "return")
+    static let early = "early"
   }
 
   init(_ folder: BridgeFolder) throws(WormholeError) {
@@ -25,7 +26,8 @@ package final class Refusals {
         let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { continue }
       let reason = list[Key.isReturn]?.boolValue == true ? nil : list[Key.reason]?.stringValue ?? ""
-      waiting.append(entry(file, receiver, name, reason))
+      let isEarly = list[Key.early]?.boolValue ?? false
+      waiting.append(entry(file, receiver, name, reason, isEarly))
     }
   }
 
@@ -33,19 +35,23 @@ package final class Refusals {
   ///
   /// A call of ``makeDurable()`` has to follow.
   ///
-  /// - Parameter reason: nil if the sender's machine sends the message again, to another machine.
-  func add(_ number: Int, _ message: FlowEntry, _ reason: String?) throws(WormholeError) {
-    try add(UInt64(number).digits, message, reason)
+  /// - Parameters:
+  ///   - reason: nil if the sender's machine sends the message again, to another machine.
+  ///   - isEarly: whether the number is that of the first piece, and not that of the message.
+  func add(
+    _ number: Int, _ message: FlowEntry, _ reason: String?, isEarly: Bool = false
+  ) throws(WormholeError) {
+    try add(UInt64(number).digits, message, reason, isEarly)
   }
 
   /// Adds the return of a message that was delivered here under a name.
   func add(returnOf name: MessageName, _ message: FlowEntry) throws(WormholeError) {
     // No number of a flow is as large as a hash, in practice.
-    try add(FowlerHash.hash(name.text.utf8).digits, message, nil)
+    try add(FowlerHash.hash(name.text.utf8).digits, message, nil, false)
   }
 
   private func add(
-    _ digits: String, _ message: FlowEntry, _ reason: String?
+    _ digits: String, _ message: FlowEntry, _ reason: String?, _ isEarly: Bool
   ) throws(WormholeError) {
     let file = digits + Self.mark
     try folder.write(
@@ -53,9 +59,10 @@ package final class Refusals {
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(reason ?? ""), Key.isReturn: .boolean(reason == nil),
+        Key.early: .boolean(isEarly),
       ])
     waiting.removeAll { $0.source == .refusal(file) }
-    waiting.append(entry(file, message.receiver, message.name, reason))
+    waiting.append(entry(file, message.receiver, message.name, reason, isEarly))
   }
 
   /// Whether the message with the number is refused, and its outcome not confirmed.
@@ -64,10 +71,10 @@ package final class Refusals {
   }
 
   private func entry(
-    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String?
+    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String?, _ isEarly: Bool
   ) -> FlowEntry {
     let kind = reason.map { FlowEntry.Kind.outcome(.deadLettered(reason: $0)) } ?? .returned
-    return FlowEntry(kind, to: receiver, name, source: .refusal(file))
+    return FlowEntry(kind, to: receiver, name, source: .refusal(file), isEarly: isEarly)
   }
 
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }

@@ -83,9 +83,6 @@ extension Bridge {
     link.isServing = true
     trouble = nil
     guard link.flows == nil else { return }
-    link.connection.subscribe(Subjects.words(to: place.machine)) { [weak self] message in
-      self?.take(word: message)
-    }
     link.connection.subscribe(subjects.heartbeats) { [weak self] message in
       self?.take(heartbeat: message, .now)
     }
@@ -363,10 +360,12 @@ extension Bridge {
 
   // MARK: Words
 
-  private func take(word message: RelayMessage) {
+  func take(word message: RelayMessage) {
     // A server publishes on behalf of every reader: such a message comes from no bridge.
     guard message.reply?.begins(with: "$JS.") != true,
-      let (word, machine) = Subjects.word(message.subject)
+      let (word, machine) = Subjects.word(message.subject),
+      // Other machines get answers from a bridge that serves.
+      link?.flows != nil || machine == place.machine
     else { return }
     if word == .here {
       return answer(message, [Key.generation: .integer(Int64(place.generation))])

@@ -10,8 +10,10 @@ extension Bridge {
     takeRequests(news)
     carryWakes(news.woken)
     for resident in news.residents {
-      guard let machine = residents[resident]?.machine else { continue }
-      pair(machine)?.changed.insert(resident)
+      guard let machine = residents[resident]?.machine, let pair = pair(machine) else { continue }
+      pair.changed.insert(resident)
+      // Otherwise the message would wait for the next event, as a heartbeat.
+      pair.due = .longAgo
     }
     guard !news.members.isEmpty else { return }
     for name in news.members { look(at: name) }
@@ -70,6 +72,7 @@ extension Bridge {
     guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
+      link.echo.unheardBeats += 1
     } catch {
       note(trouble: error.reason)
     }
@@ -77,8 +80,11 @@ extension Bridge {
 
   func take(heartbeat message: RelayMessage, _ now: Instant) {
     guard message.reply?.begins(with: "$JS.") != true,
-      let machine = message.subject.split(separator: ".").last.map({ String($0) }),
-      machine != place.machine, Incarnation(rawValue: machine) != nil,
+      let machine = message.subject.split(separator: ".").last.map({ String($0) })
+    else { return }
+    // The servers pass a bridge's own heartbeats on to the bridge, too.
+    if machine == place.machine { link?.echo.unheardBeats = 0 }
+    guard machine != place.machine, Incarnation(rawValue: machine) != nil,
       let beat = Heartbeat(message.payload, now)
     else { return }
     if let known = beats[machine], known.generation > beat.generation { return }

@@ -10,13 +10,8 @@ internal import WormholeSyscalls
 /// One consumer reads the last record of each subject and all changes. So a record costs the
 /// servers one message and each machine one consumer, and no machine asks for what has not changed.
 extension Bridge {
-  /// After so many requests in a row without a reply, the bridge connects again.
-  private static let mostSilences = 3
-
   func askForDeployment(_ link: Link, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
-    // The server may have lost the subscription for replies, and answers pings all the same.
-    guard link.silences < Self.mostSilences else { return link.connection.close() }
     (link.isAskingForDeployment, link.retry) = (true, nil)
     let stream = Subjects.recordStream(0)
     link.jetStream.lastMessage(of: Deployment.subject, in: stream) {
@@ -24,7 +19,6 @@ extension Bridge {
       guard let self, let link else { return }
       link.isAskingForDeployment = false
       link.retry = .now + .milliseconds(500)
-      if case .failure(let failure) = result, failure.kind == .timedOut { link.silences += 1 }
       do {
         guard let message = try result.get() else { return self.note(noStreams: "no record") }
         guard let deployment = Deployment(message.payload) else {

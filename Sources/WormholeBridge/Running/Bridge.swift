@@ -39,7 +39,7 @@ package final class Bridge {
     /// The proxies with new messages, outcomes or requests to cancel.
     var changed: Set<Carrier.Resident> = []
     var isPublishing = false
-    /// The next time to look although nothing has changed, and the pause after a failure.
+    /// The next time to look although nothing arrives, and the pause after a failure.
     var due: Instant?
     var pause = Duration.milliseconds(100)
     /// When the other machine last confirmed something, or was asked.
@@ -124,8 +124,8 @@ package final class Bridge {
     let jetStream: JetStream
     var subjects: Subjects?
     var isAskingForDeployment = false
-    /// The number of requests for the deployment that got no reply.
-    var silences = 0
+    /// The bridge's words to itself; see `listen`.
+    var echo = Echo()
     var records: StreamReader?
     var flows: StreamReader?
     /// Whether the record has this bridge's generation.
@@ -228,6 +228,11 @@ package final class Bridge {
     while true {
       let now = Instant.now
       link.connection.proceed(now)
+      // Before the flows move: news must not wait for the next event.
+      let news = news.take()
+      if news.isOver { return true }
+      take(news, now)
+      lookAgain(now)
       switch link.connection.state {
       case .closed(let failure):
         try note(failure: failure, patienceEnd)
@@ -239,10 +244,6 @@ package final class Bridge {
       if let patienceEnd, patienceEnd < now, !hasStarted {
         throw BridgeEnd(.unavailable, trouble ?? "the servers do not answer")
       }
-      let news = news.take()
-      if news.isOver { return true }
-      take(news, now)
-      lookAgain(now)
       if nextStatus <= now {
         writeStatus()
         nextStatus = now + .seconds(1)
@@ -252,6 +253,7 @@ package final class Bridge {
   }
 
   private func proceed(_ link: Link, _ now: Instant) throws {
+    guard listen(link, now) else { return }
     link.records?.proceed(now)
     link.flows?.proceed(now)
     guard link.subjects != nil else { return askForDeployment(link, now) }
@@ -274,11 +276,13 @@ package final class Bridge {
 
   private func deadline(_ link: Link, _ now: Instant) -> Instant {
     var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
-    deadlines += [link.rights?.deadline]
+    deadlines += [link.rights?.deadline, link.echo.deadline]
     deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
-    deadlines += pairs.values.map(\.due)
     deadlines += unseen.values.map(\.until)
-    if link.isServing { deadlines += [nextResumption, nextChannel] }
+    // Flows move while the bridge serves.
+    if link.isServing {
+      deadlines += pairs.values.map(\.due) + [nextResumption, nextChannel]
+    }
     // A connection that has something to do at once says so with a time in the past.
     return max(now, deadlines.compactMap { $0 }.min() ?? now + .seconds(1))
   }

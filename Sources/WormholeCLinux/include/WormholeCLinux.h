@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "Turnstile.h"
+
 struct linux_file_system {
   int64_t type;
   uint64_t block_size, free_blocks, inodes, free_inodes;
@@ -67,6 +69,12 @@ char **linux_environment(void);
 char **linux_arguments(void);
 /* Whether the thread that asks is the one that main runs on. */
 int linux_is_main_thread(void);
+/* Sets the time of the last change of an entry's content, and no other time. */
+int linux_set_modified(int directory, const char *name, int64_t nanoseconds);
+
+/* Begins to write a file's content to disk. */
+int linux_start_writing(int descriptor);
+
 int linux_fstatfs(int descriptor, struct linux_file_system *into);
 int linux_clone_file(int to, int from);
 ssize_t linux_copy_file_range(int from, int to, size_t count);

@@ -9,6 +9,10 @@ public enum Durability: Hashable, Sendable {
   case power
 }
 
+/// Makes a call at a moment or later, on another thread.
+package typealias CallLater =
+  @Sendable (_ moment: Instant, _ call: @escaping @Sendable () -> Void) -> Void
+
 /// Options for opening a container.
 package struct ContainerOptions: Sendable {
   package var sharing = Sharing.owner
@@ -20,6 +24,10 @@ package struct ContainerOptions: Sendable {
   package var largestFile = Self.defaultLargestFile
   /// The maximum age of the previous value that is retained for a power cut (P7).
   package var keptAge = Duration.seconds(1)
+  /// Makes a call that may take long, at a moment or later, on another thread.
+  ///
+  /// Nil: values are not saved after their commits, and a change syncs its own file more often.
+  package var callLater: CallLater?
   /// Whether the caller only reads: preparations for writers are left out.
   package var isForReading = false
   package var environment = Environment()

@@ -5,6 +5,7 @@ internal import WormholeSyscalls
 /// Without FAULT_POINTS ``has(_:)`` is false, and the compiler removes the code of the mutants.
 package enum Mutants: String, CaseIterable, Sendable {
   case noFence
+  case openStagingLate
   case keepExpired
   case noExpiryAlarm
   case recoverExpired
@@ -122,6 +123,14 @@ package enum Mutants: String, CaseIterable, Sendable {
   case wakeAny
   case dropRefused
   case trustSenders
+  case trustEarly
+  case keepDropped
+  case overtakePieces
+  case listOnce
+  case syncBeforeNotice
+  case saveUnsynced
+  case saveUnlooked
+  case neverSave
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -10,7 +10,7 @@ enum Randomness {
   /// SplitMix64: a mixed counter; each number occurs once in 2⁶⁴.
   static func next() -> UInt64 {
     var word = state.withLock { state in
-      if state.owner != .current { state = (.random(in: .min ... .max), .current) }
+      if state.owner != .current { state = (SystemRandom.number(), .current) }
       state.word &+= 0x9e37_79b9_7f4a_7c15
       return state.word
     }

@@ -27,6 +27,22 @@ package final class CommittedFile: Sendable {
   /// Whether the file may stay open for longer.
   var staysOpen: Bool { status.kind == .regular && status.size <= Self.limit }
 
+  /// Forces the content to disk; fails if any write of the content to the disk has failed since the
+  /// file was made.
+  ///
+  /// The kernel reports a failed write once to each descriptor that was open at the time. A
+  /// descriptor that was opened later may be told of success.
+  func sync() throws(Errno) { try file.sync() }
+
+  /// Lets the kernel begin to write the content.
+  func startWriting() { try? file.startWriting() }
+
+  /// Whether a name with this status leads to the file.
+  func isFile(of other: FileStatus?) -> Bool {
+    guard let other else { return false }
+    return other.isSameFile(as: status) && other.size == status.size
+  }
+
   var content: FoundFile { .sound(bytes, status) }
 
   /// Returns the content under a name, if the name leads to this file.

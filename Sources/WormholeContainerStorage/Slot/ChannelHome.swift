@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// Only the home decides on changes. The copy's own file names the home, so no change of a channel
 /// with a value needs a further file. `home.plist` beside the value does so for a channel without a
 /// value, and states until when the copy was known to be the latest.
-package struct ChannelHome: Codable, Hashable, Sendable {
+package struct ChannelHome: Hashable, Sendable {
   /// The machine; nil if this cannot be read.
   package var machine: String?
   /// When the home last stated that the copy is its latest value, by the clock of this machine.
@@ -38,8 +38,14 @@ package struct ChannelHome: Codable, Hashable, Sendable {
 
   fileprivate init(_ file: FoundFile) {
     guard case .sound(let bytes, _) = file, let list = try? BinaryPropertyList.decode(bytes) else {
+      self.init()
       return
     }
+    self.init(list)
+  }
+
+  /// Reads what has the right type; the channel has another home in any case.
+  package init(_ list: PropertyListValue) {
     machine = list["machine"]?.stringValue?.harmless
     since = list["since"]?.dateValue
     version = list["version"]?.intValue

@@ -16,15 +16,19 @@ struct Commit {
   let isDurable: Bool
   /// Whether no previous value is to be retained.
   var isErasing = false
+  /// Whether the old value is the previous value, or becomes it, so that its time is renewed.
+  var renewsKept = false
   /// The caller's note about the new value.
   private var note: Int?
   /// The new file, if it stays open.
   private(set) var staged: CommittedFile?
+  /// The new file, if it was committed without a sync and can be saved afterwards.
+  private(set) var unsaved: CommittedFile?
 
   // Not strings: passing a string to the kernel takes an allocation.
-  private static var next: UnsafePointer<CChar> { ("next" as StaticString).cString }
+  static var next: UnsafePointer<CChar> { ("next" as StaticString).cString }
   private static var kept: UnsafePointer<CChar> { ("kept" as StaticString).cString }
-  private var container: Container { slot.container }
+  var container: Container { slot.container }
 
   init(
     _ slot: Slot, _ directory: SlotDirectory, staging: OpenDirectory, old: FoundFile,
@@ -42,7 +46,24 @@ struct Commit {
   /// Every error means that nothing was changed.
   mutating func run(_ bytes: [UInt8], _ note: Int?) throws(Errno) -> Outcome {
     self.note = note
-    let syncs = (isDurable || isErasing || keptIsOld()) && !Mutants.has(.noFileSync)
+    if isDurable || isErasing || mustSync() {
+      return try runSynced(bytes)
+    }
+    do throws(Errno) {
+      try stage(bytes, sync: false)
+    } catch {
+      if error == .noSuchFile { return .superseded }
+      try? staging.descriptor.unlink(Self.next)
+      throw error
+    }
+    if let outcome = try publish(isSynced: false) { return outcome }
+    try? staging.descriptor.unlink(Self.next)
+    return try runSynced(bytes)
+  }
+
+  private mutating func runSynced(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+    let syncs = !Mutants.has(.noFileSync)
+    renewsKept = false
     var bytes = bytes
     if syncs { BinaryPropertyList.markSynced(&bytes) }
     do throws(Errno) {
@@ -54,7 +75,7 @@ struct Commit {
       // After a failed write the kernel discards the data: only a new file can be trusted.
       return try again(bytes)
     }
-    return try publish(isSynced: syncs)
+    return try publish(isSynced: true) ?? .superseded
   }
 
   private mutating func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
@@ -65,11 +86,11 @@ struct Commit {
       try? staging.descriptor.unlink(Self.next)
       throw error
     }
-    return try publish(isSynced: true)
+    return try publish(isSynced: true) ?? .superseded
   }
 
   private mutating func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
-    staged = nil
+    (staged, unsaved) = (nil, nil)
     let file = try create()
     if container.options.sharing == .group { try file.setMode(Sharing.group.fileMode) }
     var failure: Errno?
@@ -83,8 +104,12 @@ struct Commit {
         try file.sync()
       }
     }
-    if bytes.count <= CommittedFile.limit, directory.keepsOpen {
+    guard directory.keepsOpen else { return }
+    if bytes.count <= CommittedFile.limit {
       staged = try CommittedFile(file, bytes, note)
+      if !sync { unsaved = staged }
+    } else if !sync {
+      unsaved = try CommittedFile(file, [], nil)
     }
   }
 
@@ -104,9 +129,21 @@ struct Commit {
 
   // MARK: Into place
 
-  private func publish(isSynced: Bool) throws(Errno) -> Outcome {
+  /// - Returns: nil if the new file has to be synced first: without a sync no previous value would
+  ///   remain.
+  private func publish(isSynced: Bool) throws(Errno) -> Outcome? {
+    // Before the exchange: at this time the old value is the latest.
+    let now = isSynced ? 0 : container.options.environment.sinceEpoch()
+    var lacksExchange = false
     let failure = Errno.of { () throws(Errno) in
-      if !isSynced { try keepOld() }
+      if !isSynced {
+        do throws(Errno) { try keepOld() } catch {
+          // The file system has no links, or an unlinkable file has replaced the value.
+          guard error == .notPermitted else { throw error }
+          lacksExchange = true
+          return
+        }
+      }
       switch old {
       case .missing:
         try moveIn(.notReplacing)
@@ -120,14 +157,38 @@ struct Commit {
         // aside; opened again each time, because a user who has examined the damaged values may
         // have removed the folder.
         let damaged = OpenDirectory(try container.openFolder(.damaged))
-        try moveIn(.exchanging)
-        disposeOfOld(isKept: !isSynced, damaged)
+        lacksExchange = try !exchange(isSynced)
+        if !lacksExchange { disposeOfOld(isKept: !isSynced, damaged) }
       case .sound, .damaged:
-        try moveIn(.exchanging)
-        disposeOfOld(isKept: !isSynced)
+        lacksExchange = try !exchange(isSynced)
+        if !lacksExchange { disposeOfOld(isKept: !isSynced, latestAt: now) }
       }
     }
+    if lacksExchange { return nil }
     return if let failure { try settle(failure) } else { .committed }
+  }
+
+  /// Exchanges the new file and the value; false if the file system has no exchange, and the new
+  /// file is not synced.
+  private func exchange(_ isSynced: Bool) throws(Errno) -> Bool {
+    do throws(Errno) {
+      try move(.exchanging)
+      return true
+    } catch {
+      guard error.meansUnsupportedRename else { throw error }
+      directory.lacksExchange.store(true, ordering: .relaxed)
+      if isSynced {
+        try move(.replacing)
+        return true
+      }
+      // A value that replaces the old one by a plain rename is synced, and no value is retained.
+      if case .sound(let bytes, _) = old, BinaryPropertyList.isMarkedSynced(bytes) {
+        try directory.descriptor.rename(
+          Slot.File.kept.name, to: staging.descriptor, Self.kept)
+        try staging.descriptor.unlink(Self.kept)
+      }
+      return false
+    }
   }
 
   /// Makes a synced value the previous value *before* an unsynced value takes its place.
@@ -137,13 +198,10 @@ struct Commit {
   /// lost its name and would not be retained yet, while the content of the new value never reached
   /// the disk.
   private func keepOld() throws(Errno) {
-    guard case .sound(let bytes, _) = old, BinaryPropertyList.isMarkedSynced(bytes), mayKeep()
-    else { return }
+    guard case .sound(let bytes, _) = old, BinaryPropertyList.isMarkedSynced(bytes) else { return }
     do throws(Errno) {
       try linkOld()
     } catch {
-      // An unlinkable file has replaced the value since the read: it is foreign.
-      if error == .notPermitted { return }
       guard error == .fileExists else { throw error }
       // A holder of this generation died and left the name.
       try staging.descriptor.unlink(Self.kept)
@@ -213,8 +271,13 @@ struct Commit {
   /// The old value is out of the way already, so a failure here has no effect: the next change
   /// empties the directory.
   ///
-  /// - Parameter damaged: the directory for damaged values.
-  private func disposeOfOld(isKept: Bool, _ damaged: OpenDirectory? = nil) {
+  /// - Parameters:
+  ///   - damaged: the directory for damaged values.
+  ///   - latestAt: a time at which the old value was the latest.
+  private func disposeOfOld(
+    isKept: Bool, _ damaged: OpenDirectory? = nil, latestAt: Int64 = 0
+  ) {
+    if renewsKept { renewKept(latestAt) }
     let failure = Errno.of { () throws(Errno) in
       switch old {
       case _ where isErasing:
@@ -258,12 +321,6 @@ struct Commit {
     }
   }
 
-  /// Whether the previous value's name leads to a plain file, or to nothing: a foreign entry is not
-  /// replaced.
-  private func mayKeep() -> Bool {
-    (try? directory.descriptor.status(of: Slot.File.kept.name))?.kind ?? .regular == .regular
-  }
-
   private func setAside(_ reason: String, in damaged: OpenDirectory) throws(Errno) {
     let stem = "\(container.options.environment.sinceEpoch()).\(slot.escaped)"
     try staging.descriptor.rename(Self.next, to: damaged.descriptor, "\(stem).plist")
@@ -275,27 +332,6 @@ struct Commit {
     try container.explain(
       "\(slot.folder.rawValue)/\(slot.escaped)/\(Slot.valueName): \(reason)", as: stem,
       in: damaged)
-  }
-
-  /// Whether the value that a reader would fall back on after a power cut is missing or too old, so
-  /// that the new value must be able to replace it (P7).
-  private func keptIsOld() -> Bool {
-    // If there is no value, its previous value may have been removed with it since the last check.
-    if case .missing = old { return true }
-    let now = container.options.environment.now()
-    if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }
-    guard let status = try? directory.descriptor.status(of: Slot.File.kept.name) else {
-      return true
-    }
-    guard status.kind == .regular else { return true }
-    let age = Duration.nanoseconds(
-      container.options.environment.sinceEpoch() - status.modified)
-    guard age >= .zero || Mutants.has(.trustFuture), age < container.options.keptAge else {
-      return true
-    }
-    let fresh = now + (container.options.keptAge - age)
-    directory.keptFresh.store(fresh.nanoseconds, ordering: .relaxed)
-    return false
   }
 }
 

@@ -147,7 +147,10 @@ private struct GroupChange {
       slots[index], executors[index].directory, staging: executors[index].staging, old: old,
       durability)
     let outcome = Result { () throws(Errno) in try commit.run(bytes, note) }
-    if case .success(.committed) = outcome { _ = executors[index].keep(commit.staged) }
+    if case .success(.committed) = outcome {
+      _ = executors[index].keep(commit.staged)
+      slots[index].noteUnsaved(commit.unsaved)
+    }
     return outcome
   }
 

@@ -131,7 +131,11 @@ struct LockExecutor {
     // Resolved through the slot's own name, which may lead to another directory by now.
     let found = committed.found(as: slot.valuePath, in: directory.parent.descriptor)
     // Another process has replaced the value; its release here frees disk space.
-    if found == nil { state.committed = nil }
+    if found == nil {
+      // A save would find another file too.
+      state.committed = nil
+      state.unsaved = nil
+    }
     return found
   }
 

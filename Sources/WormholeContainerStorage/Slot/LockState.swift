@@ -1,3 +1,5 @@
+internal import WormholeSyscalls
+
 /// The state of a slot's lock, retained in the process between changes.
 ///
 /// A class, because copying the state would take as long as a system call.
@@ -19,6 +21,10 @@ final class LockState: @unchecked Sendable {
   /// Since the staging directory was opened.
   @exclusivity(unchecked) var hasLookedForAll = false
   @exclusivity(unchecked) var committed: CommittedFile?
+  /// The latest file that this process has committed without a sync, until it is saved.
+  ///
+  /// Stays when the other files are closed.
+  @exclusivity(unchecked) var unsaved: CommittedFile?
   /// Made for the first tenure: readers need none.
   @exclusivity(unchecked) var mark: HolderMark?
   @exclusivity(unchecked) var stint = LockTenure()
@@ -36,5 +42,18 @@ final class LockState: @unchecked Sendable {
     stagingGeneration = 0
     committed = nil
     mark = nil
+  }
+}
+
+extension LockExecutor {
+  /// Opens the staging directory behind the fence, as no holder may; for tests.
+  func openStagingLate() -> OpenDirectory? {
+    let name = "\(state.stagingGeneration).d"
+    do throws(Errno) {
+      return OpenDirectory(
+        try slot.container.staging.ensureDirectory(name, in: state.locks!.descriptor))
+    } catch {
+      return nil
+    }
   }
 }

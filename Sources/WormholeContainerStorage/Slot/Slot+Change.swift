@@ -153,8 +153,9 @@ private struct ChangeRun {
   }
 
   private mutating func commit() -> LockMachine.Event {
+    let late = Mutants.has(.openStagingLate) ? executor.openStagingLate() : nil
     var commit = Commit(
-      slot, executor.directory, staging: executor.staging, old: old, durability)
+      slot, executor.directory, staging: late ?? executor.staging, old: old, durability)
     commit.isErasing = isErasing
     do throws(Errno) {
       let outcome = try commit.run(pending, note)
@@ -162,6 +163,7 @@ private struct ChangeRun {
       switch outcome {
       case .committed:
         retired = executor.keep(commit.staged)
+        slot.noteUnsaved(commit.unsaved)
         guard let failure = commit.eraseOld() else { return .committed }
         executor.fail(
           WormholeError(

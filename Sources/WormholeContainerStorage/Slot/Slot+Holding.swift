@@ -49,11 +49,14 @@ extension Slot {
   ///
   /// Files that the body renames out of the directory take effect only as long as no other process
   /// has taken the lock over: after that, the directory is gone.
+  ///
+  /// - Parameter takesOver: whether the lock is taken over from a suspended holder.
   func fenced<Result>(
-    _ operation: String, _ patience: Patience,
+    _ operation: String, _ patience: Patience, takesOver: Bool = true,
     _ body: (_ staging: OpenDirectory) throws(Errno) -> Result?
   ) throws -> Result? {
-    let policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    let policy = LockPolicy(
+      lease: takesOver ? container.options.lease : nil, cap: container.options.cap)
     return try holdingTurn(operation, patience) {
       var executor = LockExecutor(self, policy, patience, operation)
       var action = executor.advance(.begin)

@@ -24,6 +24,7 @@ package final class Slot: Sendable {
   private let hasNewName = Atomic<Bool>(false)
   let turns = ThreadQueue()
   let lockState = LockState()
+  let saving = SlotSaving()
 
   init(
     container: Container, folder: Container.Folder, name: String, _ escaped: String,

@@ -12,6 +12,8 @@ final class SlotDirectory: Sendable {
   private let isNameDurable = Atomic<Bool>(false)
   /// The time until which the previous value is known to be young enough.
   let keptFresh = Atomic<Int64>(0)
+  /// Whether an exchange of two files was refused: then every change is synced.
+  let lacksExchange = Atomic<Bool>(false)
 
   init(open name: String, in parent: OpenDirectory, _ sharing: Sharing) throws(Errno) {
     descriptor = try sharing.openExisting(name, in: parent.descriptor)

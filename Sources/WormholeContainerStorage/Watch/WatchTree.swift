@@ -85,6 +85,17 @@ final class WatchTree: Sendable {
   private struct State {
     /// The nodes to check, and whether each is registered again even if it seems unchanged.
     var pending: [ObjectIdentifier: (node: WatchedDirectory, isForced: Bool)] = [:]
+    /// The recorded nodes, the next one last; those without an entry in `pending` count no more.
+    ///
+    /// The order of a dictionary's keys depends on addresses: a run could not be repeated.
+    var order: [WatchedDirectory] = []
+
+    mutating func takePending() -> (node: WatchedDirectory, isForced: Bool)? {
+      while let node = order.popLast() {
+        if let next = pending.removeValue(forKey: ObjectIdentifier(node)) { return next }
+      }
+      return nil
+    }
     var end: ContainerEnd?
     /// The reason for polling; reported once.
     var reason: String?
@@ -256,15 +267,16 @@ final class WatchTree: Sendable {
 
   private func note(_ node: WatchedDirectory, isForced: Bool, _ state: inout State) {
     guard !node.isOut, state.end == nil else { return }
-    let known = state.pending[ObjectIdentifier(node)]?.isForced ?? false
-    state.pending[ObjectIdentifier(node)] = (node, isForced || known)
+    let known = state.pending.updateValue((node, isForced), forKey: ObjectIdentifier(node))
+    if known == nil { state.order.append(node) }
+    if known?.isForced == true { state.pending[ObjectIdentifier(node)]?.isForced = true }
   }
 
   // MARK: Checking
 
   /// Checks the recorded nodes, and notifies the listeners of changes.
   private func lookAtPending() {
-    while let (node, isForced) = state.withLock({ $0.pending.popFirst()?.value }) {
+    while let (node, isForced) = state.withLock({ $0.takePending() }) {
       var told: [(WatchedDirectory, [WatchObserver], Watcher.Signal)] = []
       var end: ContainerEnd?
       changing.withLock { _ in
@@ -290,7 +302,7 @@ final class WatchTree: Sendable {
   /// Sends the last notice to all listeners.
   private func tellAll(of end: ContainerEnd) {
     let (ears, watches) = state.withLock { state -> ([WatchObserver], [Watch]) in
-      state.pending = [:]
+      (state.pending, state.order) = ([:], [])
       var (ears, watches): ([WatchObserver], [Watch]) = ([], [])
       var nodes = [root]
       while let node = nodes.popLast() {

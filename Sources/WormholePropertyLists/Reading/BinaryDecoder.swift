@@ -53,6 +53,16 @@ package struct BinaryDecoder: Sendable {
   }
 }
 
+extension BinaryDecoder {
+  /// Whether the dictionary in a file has a key.
+  package func has(_ key: String, in document: BinaryDocument) -> Bool {
+    let session = DecodingSession(document, userInfo: userInfo)
+    let top = document.layout.top
+    let head = session.head(of: top)
+    return head.kind == .dictionary && session.child(key, of: top, head) != nil
+  }
+}
+
 extension PropertyListValue {
   /// Creates the value as which an `Encodable` encodes.
   package init(

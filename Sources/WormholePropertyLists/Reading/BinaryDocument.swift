@@ -36,6 +36,9 @@ extension BinaryDocument {
     case other
   }
 
+  /// Whether the file contains a dictionary.
+  package var isDictionary: Bool { read { $0.head(of: layout.top).kind } == .dictionary }
+
   /// The fields of a dictionary of at most 16 entries, without the cost of `Codable`; nil if the
   /// file contains anything else.
   package var fields: Fields? {

@@ -10,22 +10,52 @@ package enum DateText {
     let seconds = date.timeIntervalSinceReferenceDate
     guard range.contains(seconds) else { return nil }
     let whole = seconds.rounded(.down)
-    let base = wholeText(Int(whole))
-    if seconds == whole || !fraction { return base + "Z" }
+    if seconds == whole || !fraction { return text(Int(whole)) }
     // The difference is exact: both numbers are multiples of the same power of two.
     let rest = seconds - whole
+    // A quotient of two exact numbers is rounded as the parser rounds its digits.
+    var (digits, power) = (3, 1e3)
+    while digits <= 12 {
+      let number = (rest * power).rounded()
+      if number < power, whole + number / power == seconds {
+        return text(Int(whole), Int(number), digits: digits)
+      }
+      (digits, power) = (digits + 3, power * 1e3)
+    }
+    let base = text(Int(whole)).dropLast()
     for digits in [3, 6, 9, 12, 18] {
       let text = base + "." + fractionText(rest, digits: digits) + "Z"
-      if parse(text) == date { return text }
+      if parse(text) == date { return String(text) }
     }
     return nil
   }
 
-  private static func wholeText(_ seconds: Int) -> String {
+  /// - Parameters:
+  ///   - fraction: the digits behind the point, as one number.
+  ///   - digits: how many digits.
+  private static func text(_ seconds: Int, _ fraction: Int = 0, digits: Int = 0) -> String {
     let (day, time) = seconds.flooredQuotient(by: 86400)
     let (year, month, date) = civil(day)
-    return "\(pad(year, 4))-\(pad(month, 2))-\(pad(date, 2))T"
-      + "\(pad(time / 3600, 2)):\(pad(time / 60 % 60, 2)):\(pad(time % 60, 2))"
+    return String(unsafeUninitializedCapacity: 34) { bytes in
+      var count = 0
+      func put(_ number: Int, _ width: Int, _ end: Unicode.Scalar) {
+        var rest = number
+        for place in stride(from: count + width - 1, through: count, by: -1) {
+          bytes.initializeElement(at: place, to: UInt8(ascii: "0") + UInt8(rest % 10))
+          rest /= 10
+        }
+        bytes.initializeElement(at: count + width, to: UInt8(ascii: end))
+        count += width + 1
+      }
+      put(year, 4, "-")
+      put(month, 2, "-")
+      put(date, 2, "T")
+      put(time / 3600, 2, ":")
+      put(time / 60 % 60, 2, ":")
+      put(time % 60, 2, digits == 0 ? "Z" : ".")
+      if digits > 0 { put(fraction, digits, "Z") }
+      return count
+    }
   }
 
   private static func fractionText(_ rest: Double, digits: Int) -> String {
@@ -94,11 +124,6 @@ package enum DateText {
     case 4, 6, 9, 11: 30
     default: 31
     }
-  }
-
-  private static func pad(_ number: Int, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
   }
 }
 

@@ -8,7 +8,7 @@ package enum Call: String, CaseIterable, Sendable {
   case rmdir, fstat, fstatat, fchmod, ftruncate, utimensat, flock, ofdlock, ofdquery
   case inotifyInit, inotifyAdd, inotifyRemove, poll, epoll, epollControl, epollWait, eventfd
   case pipe, getdents, fstatfs, symlink, mknod, readlink, clone, copyRange, fallocate, duplicate
-  case lseek, spawn, waitpid, socket, connect, receive, send, listen, accept
+  case lseek, syncRange, spawn, waitpid, socket, connect, receive, send, listen, accept
 }
 
 /// The number of repeated attempts after EINTR before a call fails.

@@ -1,4 +1,7 @@
 import WormholeLibC
+#if FAULT_POINTS
+  internal import WormholeCLinux
+#endif
 
 /// A moment on the monotonic clock, which stops while the host sleeps.
 public struct Instant: Comparable, Hashable, Sendable {
@@ -81,6 +84,11 @@ package enum Clocks {
 }
 
 private func read(_ clock: clockid_t) -> Int64 {
+  #if FAULT_POINTS
+    if turnstile_plays() != 0, clock != CLOCK_PROCESS_CPUTIME_ID, clock != CLOCK_THREAD_CPUTIME_ID {
+      return turnstile_clock(clock == CLOCK_REALTIME ? 1 : 0)
+    }
+  #endif
   var time = timespec()
   let result = clock_gettime(clock, &time)
   precondition(result == 0, "the clock \(clock) cannot be read")

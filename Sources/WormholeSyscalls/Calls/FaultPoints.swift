@@ -92,6 +92,7 @@
     static func before(
       _ call: Call, _ descriptor: CInt, _ name: UnsafePointer<CChar>?
     ) -> Errno? {
+      if let error = Turnstile.pass(call, descriptor, name) { return error }
       let action = consult { plan in
         plan.note(call, descriptor, name)
         return plan.due(call, descriptor, name, .before, short: false)

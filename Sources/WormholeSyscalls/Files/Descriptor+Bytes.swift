@@ -136,6 +136,14 @@ extension Descriptor {
     CallCounters.countSync()
     _ = try perform(.fsync, on: descriptor) { WormholeLibC.fsync(descriptor) }
   }
+
+  /// Lets the kernel begin to write the file's content to disk, and does not wait.
+  ///
+  /// A hint for ``sync()``, which waits and reports errors: several files are written at once.
+  package func startWriting() throws(Errno) {
+    let descriptor = try number
+    _ = try perform(.syncRange, on: descriptor) { linux_start_writing(descriptor) }
+  }
 }
 
 @inline(__always)

@@ -35,7 +35,10 @@ extension Descriptor {
     // Only a wait may be interrupted; neither an attempt nor a release is a wait.
     let waits = operation & (LOCK_NB | LOCK_UN) == 0
     _ = try perform(.flock, on: descriptor, retrying: !waits) {
-      flock(descriptor, operation)
+      #if FAULT_POINTS
+        if waits, turnstile_plays() != 0 { return turnstile_flock(descriptor, operation) }
+      #endif
+      return flock(descriptor, operation)
     }
   }
 

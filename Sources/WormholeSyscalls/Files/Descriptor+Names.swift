@@ -26,6 +26,9 @@ extension Descriptor {
     _ new: UnsafePointer<CChar>, _ rule: RenameRule = .replacing
   ) throws(Errno) {
     let (from, to) = (try number, try directory.number)
+    #if FAULT_POINTS
+      turnstile_also(from, old)
+    #endif
     guard rule != .replacing else {
       _ = try perform(.rename, on: to, new) { WormholeLibC.renameat(from, old, to, new) }
       return
@@ -55,6 +58,9 @@ extension Descriptor {
     _ new: UnsafePointer<CChar>
   ) throws(Errno) {
     let (from, to) = (try number, try directory.number)
+    #if FAULT_POINTS
+      turnstile_also(from, old)
+    #endif
     _ = try perform(.link, on: to, new) { WormholeLibC.linkat(from, old, to, new, 0) }
   }
 
@@ -63,6 +69,9 @@ extension Descriptor {
     to directory: borrowing Descriptor, _ new: UnsafePointer<CChar>
   ) throws(Errno) {
     let (own, to) = ("/proc/self/fd/\(try number)", try directory.number)
+    #if FAULT_POINTS
+      turnstile_also(try number, nil)
+    #endif
     _ = try perform(.link, on: to, new) {
       WormholeLibC.linkat(AT_FDCWD, own, to, new, CInt(AT_SYMLINK_FOLLOW))
     }

@@ -99,6 +99,9 @@ extension Descriptor {
     let all = flags.union(.always).rawValue
     // A single component cannot lead elsewhere, and openat is the cheaper call.
     if isSingleComponent(name) {
+      #if FAULT_POINTS
+        if flags.isDisjoint(with: [.create, .truncate]) { turnstile_only_reads() }
+      #endif
       return try perform(.open, on: directory, name) {
         WormholeLibC.openat(directory, name, all, mode)
       }

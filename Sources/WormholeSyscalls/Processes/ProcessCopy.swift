@@ -18,7 +18,21 @@ package struct ProcessCopy: Equatable, Sendable {
   package var isCurrent: Bool { number == linux_copy_number() }
 
   /// Whether this process is a forked child of a process that has used this library.
-  package static var isCopy: Bool { linux_copy_number() > 1 }
+  ///
+  /// A process that a schedule of system calls has forked counts as a process of its own: see
+  /// ``isScheduled``.
+  package static var isCopy: Bool { linux_copy_number() > 1 && !isScheduled }
+
+  /// Whether a schedule decides the order of the system calls of this process, for a test.
+  ///
+  /// All threads of such a process are the package's own, so no task runs in it.
+  package static var isScheduled: Bool {
+    #if FAULT_POINTS
+      turnstile_exists() != 0
+    #else
+      false
+    #endif
+  }
 
   /// Continues as if the kernel had no memory that it wipes in forked children; for tests.
   package static func numberByHand() { linux_number_copies_by_hand() }

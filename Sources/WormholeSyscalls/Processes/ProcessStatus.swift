@@ -60,7 +60,7 @@ package struct ProcessIdentity: Sendable {
 
   /// A class, because a forked child has another identity.
   private final class Own: Sendable {
-    let identity = Monitor(ProcessIdentity.find(seed: .random(in: .min ... .max)))
+    let identity = Monitor(ProcessIdentity.find(seed: SystemRandom.number()))
   }
 
   private static let own = OneForEachProcess { Own() }

@@ -1,4 +1,7 @@
 import WormholeLibC
+#if FAULT_POINTS
+  internal import WormholeCLinux
+#endif
 
 /// The events that inotify is to report.
 package struct InotifyMask: OptionSet, Sendable {
@@ -85,6 +88,9 @@ package final class Inotify: Sendable {
         if error == .wouldBlock { return }
         throw error
       }
+      #if FAULT_POINTS
+        if turnstile_loses_notices() != 0 { return body(-1, .overflow, nil) }
+      #endif
       var offset = 0
       while offset + MemoryLayout<inotify_event>.size <= count {
         let event = buffer.baseAddress! + offset

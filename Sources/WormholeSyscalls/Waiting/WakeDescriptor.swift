@@ -17,6 +17,9 @@ package struct WakeDescriptor: ~Copyable, Sendable {
     var one: UInt64 = 1
     // The write fails only when the counter is full, and a full counter counts as raised.
     _ = withUnsafeBytes(of: &one) { WormholeLibC.write(number, $0.baseAddress, 8) }
+    #if FAULT_POINTS
+      turnstile_changed()
+    #endif
   }
 
   /// Makes a raised descriptor unreadable again.

@@ -61,64 +61,6 @@ private final class LyingRun {
 
   struct Wrong: Error, CustomStringConvertible { let description: String }
 
-  /// A machine: its bridge on a thread, started again whenever it ends by itself.
-  private final class Side: Sendable {
-    let container: SharedContainer
-    let member: Member
-    let proxy: Monitor<SharedProxy>
-    private let news: BridgeNews
-    private let end = Monitor<(isOver: Bool, reason: String?)>((false, nil))
-    private let threads: Monitor<[Thread]> = Monitor([])
-
-    // Used inside of a monitor only.
-    final class SharedProxy: @unchecked Sendable {
-      let proxy: LyingProxy
-      init(_ proxy: LyingProxy) { self.proxy = proxy }
-    }
-
-    init(
-      _ path: String, _ member: String, _ server: TestServer, group: String, _ seed: UInt64
-    ) throws {
-      container = try SharedContainer(directory: path)
-      self.member = try container.join(as: member)
-      let lying = try LyingProxy(to: server.port, seed: seed)
-      proxy = Monitor(SharedProxy(lying))
-      var settings = Bridge.Settings(group: group, address: try RelayAddress(lying.address))
-      settings.token = server.token
-      news = try BridgeNews()
-      let (container, news, end, proxy) = (self.container, self.news, self.end, self.proxy)
-      let pump = try Thread("proxy") {
-        while !end.withLock({ $0.isOver }) {
-          let hasWorked = proxy.withLock { $0.proxy.step(.now) }
-          if !hasWorked { let _: Void? = end.wait(until: .now + .milliseconds(2)) { _ in nil } }
-        }
-      }
-      let bridge = try Thread("bridge") { [settings] in
-        do {
-          guard let lock = try BridgeLock.take(container, news) else { return }
-          try Bridge(container, settings, news, lock).run()
-        } catch {
-          end.withLock { $0.reason = "\(error)" }
-        }
-      }
-      threads.withLock { $0 = [pump, bridge] }
-    }
-
-    var failure: String? { end.withLock { $0.reason } }
-
-    func beHonest() { proxy.withLock { $0.proxy.isHonest = true } }
-
-    func stop() -> [String: Int] {
-      news.stop()
-      let threads = threads.withLock { $0 }
-      threads[1].join()
-      end.signal { $0.isOver = true }
-      threads[0].join()
-      member.leave()
-      return proxy.withLock { $0.proxy.counts }
-    }
-  }
-
   init(_ server: TestServer, _ seed: UInt64) throws {
     (self.server, self.seed) = (server, seed)
     folder = try TemporaryDirectory()
@@ -128,8 +70,8 @@ private final class LyingRun {
   /// Returns the lies that were told.
   func run() throws -> [String: Int] {
     let sides = [
-      try Side(folder.path + "/a", "al", server, group: "g\(seed)", seed),
-      try Side(folder.path + "/b", "bob", server, group: "g\(seed)", seed &+ 1 << 32),
+      try ProxiedMachine(folder.path + "/a", "al", server, group: "g\(seed)", seed),
+      try ProxiedMachine(folder.path + "/b", "bob", server, group: "g\(seed)", seed &+ 1 << 32),
     ]
     let heard = [Heard<String>(), Heard<String>()]
     var subscriptions: [Subscription] = []
@@ -164,7 +106,7 @@ private final class LyingRun {
   }
 
   private func findProblem(
-    _ sides: [Side], _ sent: [[Sent]], _ heard: [Heard<String>]
+    _ sides: [ProxiedMachine], _ sent: [[Sent]], _ heard: [Heard<String>]
   ) throws -> String? {
     // Afterwards each time limit of the client passes at most once.
     for side in sides { side.beHonest() }

@@ -5,6 +5,8 @@ import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
 
+@testable import WormholeTrial
+
 /// The servers lose or change acknowledged messages: while the senders live, no message is lost.
 @Suite(.blocking, .serialized, .notSanitized("about processes")) struct ServerLossTests {
   private let bridged: BridgedHub?

@@ -22,6 +22,8 @@ package final class LyingProxy {
 
   package var lies = Lies()
   package var isHonest = false
+  /// Chooses lines of clients that are dropped, also while the proxy is honest.
+  package var loses: (String) -> Bool = { _ in false }
   /// How many lies of each kind were told.
   package private(set) var counts: [String: Int] = [:]
 
@@ -70,6 +72,10 @@ package final class LyingProxy {
   private func pass(
     _ line: [UInt8], _ way: ProxiedWay, _ link: ProxiedLink, _ now: Instant
   ) {
+    if way === link.up, loses(String(decoding: line, as: UTF8.self)) {
+      counts["loss", default: 0] += 1
+      return
+    }
     var line = line
     if way === link.down {
       if tells(lies.error, "error") {

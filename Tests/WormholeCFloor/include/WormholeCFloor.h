@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "CFloorMail.h"
+#include "CFloorPeers.h"
 
 /* A directory with the layout of a slot: value.plist, and lock/, which contains 1 and 1.d. */
 struct floor_slot {

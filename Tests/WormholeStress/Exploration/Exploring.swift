@@ -7,6 +7,7 @@ import WormholeContainerStorage
 enum Exploring: String, CaseIterable {
   case lockTwo = "lock-two"
   case lockPower = "lock-power"
+  case lockSave = "lock-save"
   case lockThree = "lock-three"
   case lockHeal = "lock-heal"
   case mail = "mail"
@@ -25,6 +26,7 @@ enum Exploring: String, CaseIterable {
     switch self {
     case .lockTwo: "two processes change a value twice each, and one may die"
     case .lockPower: "the same, with the power cut at any moment"
+    case .lockSave: "the same, and values are saved after their commits"
     case .lockThree: "three processes change a value, and two may die"
     case .lockHeal: "two processes change a value that is damaged"
     case .mailOrder: "two senders, and a receiver that lists its inbox and may die"
@@ -46,6 +48,7 @@ enum Exploring: String, CaseIterable {
     switch self {
     case .lockTwo: 12
     case .lockPower: 26
+    case .lockSave: 26
     case .lockThree: 28
     case .lockHeal: 4
     case .mailOrder: 8
@@ -124,6 +127,7 @@ enum Exploring: String, CaseIterable {
     switch self {
     case .lockTwo: (lock.updates, lock.hasPower, lock.generations) = (2, false, 2)
     case .lockPower: (lock.updates, lock.generations) = (2, 2)
+    case .lockSave: (lock.updates, lock.generations, lock.saves) = (2, 2, 1)
     case .lockThree: (lock.processes, lock.deaths, lock.hasPower) = (3, 2, false)
     case .lockHeal: lock.isDamaged = true
     case .mailOrder: (mail.files, mail.cancelled) = ([[1, 1], [1]], [])

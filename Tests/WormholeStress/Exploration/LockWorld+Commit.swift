@@ -49,14 +49,16 @@ extension LockWorld {
     let me = state.processes[index]
     guard let there = state.inodes[inode] else { return tell(index, .superseded) }
     guard there.next == nil else { return state.inodes[inode] = Staging() }
-    // If `kept.plist` is too old, the new file must be synced, in order to replace it later. The
+    // If `kept.plist` is too old, the new file must be synced, unless the old value is synced. The
     // age depends on time, so the model tries both.
-    var syncs = rules.hasPower && (me.isPower || state.names.kept == nil || choices.pick())
+    let isOldSynced = me.old?.isMarked == true && me.old?.isDamaged == false
+    let remains = state.names.kept != nil || isOldSynced
+    var syncs = rules.hasPower && (me.isPower || !remains || choices.pick())
     if rules.mutant == .noFileSync { syncs = false }
     state.processes[index].syncs = syncs
     state.inodes[inode]?.next = File(
       content: me.base + 1, writer: Int8(index), isMarked: syncs)
-    let keeps = !syncs && me.old?.isMarked == true && me.old?.isDamaged == false
+    let keeps = !syncs && isOldSynced
     state.processes[index].step =
       syncs ? Stage.sync : keeps && !rules.keepsLate ? Stage.link : Stage.publish
   }
@@ -85,7 +87,7 @@ extension LockWorld {
     if value != old { state.violation = .overwritten }
     rename { $0.value = next }
     state.inodes[inode]?.next = value
-    state.processes[index].own = next
+    noteCommitted(index, next)
     let keepsLate = rules.keepsLate && !me.syncs && old.isMarked && !old.isDamaged
     state.processes[index].step = keepsLate ? Stage.keepLate : Stage.dispose
   }
@@ -96,7 +98,7 @@ extension LockWorld {
     state.inodes[inode]?.next = nil
     guard state.names.value == nil else { return tell(index, .superseded) }
     rename { $0.value = next }
-    state.processes[index].own = next
+    noteCommitted(index, next)
     tell(index, .committed)
   }
 

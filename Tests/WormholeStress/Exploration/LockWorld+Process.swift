@@ -27,10 +27,19 @@ extension LockWorld {
     var isPower = false
     var syncs = false
     var isBetween: Bool = true
+    /// The saves that are left, and the file that was committed last without a sync.
+    var saves: Int8
+    var unsaved: File?
+    /// The save in progress.
+    var save: Save?
+    /// Whether the present tenure is part of the save.
+    var isSaving = false
 
-    var isDone: Bool { isDead || (isBetween && updates == 0) }
+    var isDone: Bool {
+      isDead || (isBetween && updates == 0 && save == nil && (unsaved == nil || saves == 0))
+    }
 
-    init(updates: Int8) { self.updates = updates }
+    init(updates: Int8, saves: Int8 = 0) { (self.updates, self.saves) = (updates, saves) }
   }
 
   mutating func step(_ choices: inout Choices) {
@@ -82,6 +91,7 @@ extension LockWorld {
   private mutating func conclude(_ index: Int, _ ending: LockMachine.Ending) {
     if ending == .committed { state.processes[index].committed += 1 }
     state.processes[index].isBetween = true
+    state.processes[index].isSaving = false
     state.processes[index].isPower = false
     state.processes[index].syncs = false
     state.processes[index].step = 0
@@ -90,6 +100,7 @@ extension LockWorld {
   private mutating func go(_ index: Int, _ choices: inout Choices) {
     let me = state.processes[index]
     if me.isBetween {
+      if saves(index, &choices) { return }
       state.processes[index].isBetween = false
       state.processes[index].updates -= 1
       if rules.hasPower { state.processes[index].isPower = choices.pick() }
@@ -117,7 +128,7 @@ extension LockWorld {
     case .look(let generation): tell(index, exists(generation) ? .newer : .newest)
     // The content of the heartbeat decides only when other processes take over.
     case .mark: tell(index, .marked)
-    case .run: read(index)
+    case .run: me.isSaving ? save(index) : read(index)
     case .commit: commit(index, &choices)
     case .unlock(let generation):
       if state.owners[generation] == Int8(index) { state.owners[generation] = Self.free }
@@ -176,8 +187,10 @@ extension LockWorld {
       guard state.inodes[inode]?.isEmpty == false else { return rmdir(index, generation) }
       if state.inodes[inode]?.next != nil {
         state.inodes[inode]?.next = nil
-      } else {
+      } else if state.inodes[inode]?.kept != nil {
         state.inodes[inode]?.kept = nil
+      } else {
+        state.inodes[inode]?.save = nil
       }
     default: break
     }

@@ -21,12 +21,16 @@ struct LockWorld: ModelWorld {
     var deaths = 1
     /// Whether the value is damaged at the start, with an intact previous value.
     var isDamaged = false
+    /// Whether a synced value exists at the start.
+    var hasValue = false
     /// Whether changes must survive a power cut: each change may or may not, or none must.
     var hasPower = true
     /// The disabled mechanisms.
     var mutant: Mutants?
     /// Whether the previous value is stored only after the new value has its name.
     var keepsLate = false
+    /// How often each process may save a value that it has committed without a sync.
+    var saves = 0
   }
 
   /// A file with a value; its content distinguishes the file from every other file with a name.
@@ -43,8 +47,9 @@ struct LockWorld: ModelWorld {
   struct Staging: Hashable {
     var next: File?
     var kept: File?
+    var save: File?
 
-    var isEmpty: Bool { next == nil && kept == nil }
+    var isEmpty: Bool { next == nil && kept == nil && save == nil }
   }
 
   /// The files to which the names of the channel's directory lead.
@@ -64,6 +69,8 @@ struct LockWorld: ModelWorld {
     var names = Names()
     /// The names that the disk may contain: the names at the latest sync, and all later names.
     var onDisk: [Names]
+    /// The latest content that was the previous value.
+    var newestKept: Int8 = 0
     /// The latest change that was reported to survive a power cut.
     var promised: Int8 = 0
     var deaths: Int8
@@ -75,6 +82,7 @@ struct LockWorld: ModelWorld {
     case overwritten = "a change overwrote a value without reading it"
     case gone = "the channel has lost its value"
     case takenAway = "a good value was removed in place of a damaged value"
+    case backwards = "an older value has replaced the previous value"
   }
 
   static let absent: Int8 = -2
@@ -90,12 +98,17 @@ struct LockWorld: ModelWorld {
       let kept = File(content: 1, writer: -1, isMarked: true, isSynced: true)
       names = Names(value: File(content: 1, writer: -2, isDamaged: true), kept: kept)
     }
+    if rules.hasValue {
+      names.value = File(content: 1, writer: -1, isMarked: true, isSynced: true)
+    }
     state = State(
       owners: [Self.absent, Self.free]
         + Array(repeating: Self.absent, count: rules.generations - 1),
       directories: Array(repeating: 0, count: rules.generations + 1),
       names: names, onDisk: [names], deaths: Int8(rules.deaths),
-      processes: Array(repeating: Process(updates: Int8(rules.updates)), count: rules.processes))
+      processes: Array(
+        repeating: Process(updates: Int8(rules.updates), saves: Int8(rules.saves)),
+        count: rules.processes))
   }
 
   static func == (left: LockWorld, right: LockWorld) -> Bool { left.state == right.state }
@@ -109,7 +122,7 @@ struct LockWorld: ModelWorld {
   /// changes of dead processes.
   var verdict: String? {
     let sure = state.processes.reduce(0) { $0 + Int($1.committed) }
-    let sum = Int(state.names.value?.content ?? 0) - (rules.isDamaged ? 1 : 0)
+    let sum = Int(state.names.value?.content ?? 0) - (rules.isDamaged || rules.hasValue ? 1 : 0)
     let most = sure + rules.deaths - Int(state.deaths)
     return sum >= sure && sum <= most ? nil : "\(sure) changes were made, and \(sum) are there"
   }
@@ -163,6 +176,10 @@ struct LockWorld: ModelWorld {
     let had = state.names.value != nil
     body(&state.names)
     if had, state.names.value == nil { state.violation = .gone }
+    if let kept = state.names.kept {
+      if kept.content < state.newestKept { state.violation = .backwards }
+      state.newestKept = max(state.newestKept, kept.content)
+    }
     if rules.hasPower, state.onDisk.last != state.names { state.onDisk.append(state.names) }
   }
 }

@@ -10,11 +10,11 @@ extension Verb {
     [
       "Watchers of the channel are notified. The versions continue, so that no later value is "
         + "mistaken for an earlier value. A channel without a value stays unchanged.",
-      "The previous value remains readable in the channel's file kept.plist, a copy in case the "
-        + "latest value is damaged, until later values replace the copy; this command names the "
-        + "file. With --erase, no copy remains, and no damaged file that was set aside, even if "
-        + "the channel is already clear. --erase cannot erase copies that other programs have "
-        + "read.",
+      "If the disk does not take the change, the previous value remains readable in the "
+        + "channel's file kept.plist, a copy in case the latest value is damaged; this command "
+        + "then names the file. With --erase, no copy remains, and no damaged file that was set "
+        + "aside, even if the channel is already clear. "
+        + "--erase cannot erase copies that other programs have read.",
       "With --json, writes each channel with its new version.",
     ],
     [
@@ -42,7 +42,12 @@ extension Verb {
         continue
       }
       try invocation.output.ofDone.write(change: nil, version, of: name)
-      if !invocation.has(.erase), let path = channel.keptFile { kept.append((name, path)) }
+    }
+    // Usually the clear becomes the previous value, in place of an earlier value.
+    Container.finishSaving()
+    for name in names where !invocation.has(.erase) {
+      let channel = container.channel(name, of: PropertyListValue.self)
+      if let path = channel.keptFile { kept.append((name, path)) }
     }
     invocation.output.tell(kept: kept)
     if let failure { throw failure }

@@ -16,7 +16,7 @@ extension Verb {
     ],
     [
       .nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .drop,
-      .machine, .newHome, .mayWake, .timeout,
+      .machine, .newHome, .mayWake, .messages, .seed, .timeout,
     ],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
@@ -45,6 +45,12 @@ extension Verb {
         + "rights of an operator: the names of its members are free, and what is in transit to it "
         + "is put back, or, with --drop, all that waits for it becomes dead letters. If the "
         + "machine reappears, its bridge ends with 78.",
+      "'trial' shows on this machine whether all of this holds: three servers, three machines in "
+        + "network namespaces, and processes that are killed, suspended and cut off while they "
+        + "send. It compares what has arrived with what was sent, and exits with 1 if a message "
+        + "was lost, repeated or reordered. It needs root, the program 'nats-server', in PATH or "
+        + "in WORMHOLE_NATS_SERVER, and the program 'WormholeTrial' beside this command. Without "
+        + "them it does nothing, and exits with 77, 69 and 127.",
       "Exits with 69 if no server is there within the time in --timeout, with 75 if another bridge "
         + "has continued as this machine, with 77 if the servers refuse the token or a right, and "
         + "with 78 if the container is a copy or the servers cannot be used.",
@@ -64,6 +70,7 @@ extension Verb {
       Example(
         "wormhole bridge evict 0123456789abcdef --group cinema --token-file token",
         "give up a lost machine"),
+      Example("wormhole bridge trial --messages 20000", "try it for six minutes, as root"),
     ]
   ) { invocation in
     guard let word = invocation.operands.first else { return try invocation.runBridge() }
@@ -84,12 +91,13 @@ extension Verb {
     case .rights: return try invocation.printRights()
     case .move: return try invocation.moveMember()
     case .evict: return try invocation.evictMachine()
+    case .trial: return try invocation.tryBridges()
     }
   }
 }
 
 enum BridgeAction: String, CaseIterable {
-  case run, setup, status, doctor, rights, channel, move, evict, rejoin
+  case run, setup, status, doctor, rights, channel, move, evict, rejoin, trial
 }
 
 extension Option {
@@ -164,8 +172,13 @@ extension Invocation {
       ServiceManager.notify("STOPPING=1")
       news.stop()
     }
-    let container = try open(create: true)
     let output = output
+    let container = try open(create: true) { options in
+      // A bridge runs unattended, and its troubles are the operator's.
+      options.log = { entry in
+        if entry.level >= .warning { output.warn(entry.text) } else { output.explain(entry.text) }
+      }
+    }
     let lock = try BridgeLock.take(container, news) {
       output.tell("another bridge serves the container; waiting until it ends")
     }

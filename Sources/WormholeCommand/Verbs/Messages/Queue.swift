@@ -89,6 +89,11 @@ extension Invocation {
 
   fileprivate func listQueue(of name: String) throws -> Int32 {
     let peer = try addressee(name, in: try open(create: false) { $0.isForReading = true })
+    try output.gathering { try listQueue(of: peer, name, $0) }
+    return 0
+  }
+
+  private func listQueue(of peer: Peer, _ name: String, _ output: Output) throws {
     var listing: Listing
     if has(.dead) {
       listing = Listing(
@@ -103,10 +108,15 @@ extension Invocation {
     } else {
       listing = Listing(
         output, ["ID", "STATE", "FROM", "KIND", "COUNT", "BYTES", "SENT"], numbers: [4, 5])
-      for message in try peer.queue { try output.write(message, to: name, &listing) }
+      // Written while listing: only the names of a full queue fit into little memory.
+      var failure: (any Error)?
+      try peer.forEachQueued { message in
+        do { try output.write(message, to: name, &listing) } catch { failure = error }
+        return failure == nil
+      }
+      if let failure { throw failure }
     }
     try listing.finish()
-    return 0
   }
 
   fileprivate func purge(_ name: String) throws -> Int32 {

@@ -51,7 +51,7 @@ final class BridgedHub {
     try TestHub.start(TestHub.Options(machines: count), for: what).map { try BridgedHub($0) }
   }
 
-  private init(_ hub: TestHub) throws {
+  init(_ hub: TestHub) throws {
     self.hub = hub
     machines = try hub.machines.enumerated().map { try Machine($1, $0, hub) }
     try setUp()

@@ -1,0 +1,156 @@
+internal import Synchronization
+internal import WormholeSyscalls
+
+/// Saving a value: a committed value that was not synced is synced, and becomes the previous value.
+///
+/// After that, no change needs a sync before its commit for as long as the value stays the latest,
+/// and for a second afterwards (P7). The steps:
+///
+///     link       under the lock: if this process's file is the latest value, link `value.plist`
+///                into `lock/<g>.d` as `save`; note the file of `kept.plist`
+///     sync       without the lock: sync the file, through the descriptor that has written it
+///     keep       under the lock: if `save` is that file, and `kept.plist` is the noted file, give
+///                the file the name `kept.plist`
+///
+/// Changes continue during the sync, so the value may be no longer the latest at the end. Both
+/// names of the file are made through the directory that a takeover removes, as in a commit. A
+/// process that was suspended between two steps therefore cannot bring back an older value: either
+/// another process has taken the lock over, and the directory is gone; or another value was saved
+/// or synced in the meantime, and `kept.plist` or `save` is another file.
+///
+/// Only the process that has written a file saves it: after a failed write to the disk, the kernel
+/// reports the failure to descriptors that were open at the time, and success to others.
+///
+/// Clean-up: a process that dies between the steps leaves `save`, which the next save replaces. The
+/// next change finds a previous value that is too old, and syncs its own file.
+final class SlotSaving: Sendable {
+  /// How long after a commit the value is saved: later changes within this time share the sync.
+  static let delay = Duration.milliseconds(50)
+
+  /// Whether a save is due: no second one is requested before it begins.
+  let isDue = Atomic<Bool>(false)
+  /// When the last save began, in nanoseconds.
+  let last = Atomic<Int64>(.min / 2)
+}
+
+/// A save between its two tenures of the lock.
+struct PendingSave {
+  let slot: Slot
+  let file: CommittedFile
+  /// The file of the previous value when the save began.
+  let kept: FileStatus?
+  /// A time at which the file was the latest value.
+  let latestAt: Instant
+  var failure: Errno?
+
+  mutating func sync() {
+    guard !Mutants.has(.saveUnsynced) else { return }
+    failure = Errno.of { () throws(Errno) in try file.sync() }
+  }
+}
+
+extension Slot {
+  private static var save: UnsafePointer<CChar> { ("save" as StaticString).cString }
+  private static var past: UnsafePointer<CChar> { ("past" as StaticString).cString }
+
+  /// Notes the file of a commit, for the thread whose turn it is; nil if the file was synced.
+  func noteUnsaved(_ file: CommittedFile?) {
+    guard file != nil || lockState.unsaved != nil, !Mutants.has(.neverSave) else { return }
+    lockState.unsaved = file
+    guard file != nil, container.options.callLater != nil,
+      !saving.isDue.exchange(true, ordering: .acquiringAndReleasing)
+    else { return }
+    // A value that changes all the time is saved twice within the age that is allowed.
+    let next = saving.last.load(ordering: .relaxed) + (container.options.keptAge / 2).inNanoseconds
+    let due = max(Instant.now + SlotSaving.delay, Instant(nanoseconds: next))
+    if !container.saver.add(self, due: due) {
+      lockState.unsaved = nil
+      saving.isDue.store(false, ordering: .releasing)
+    }
+  }
+
+  /// Begins a save; nil if there is nothing to save.
+  func beginSave(_ patience: Patience) -> PendingSave? {
+    saving.isDue.store(false, ordering: .sequentiallyConsistent)
+    saving.last.store(Instant.now.nanoseconds, ordering: .relaxed)
+    return attempt(patience) { staging throws(Errno) in
+      guard let file = lockState.unsaved else { return nil }
+      lockState.unsaved = nil
+      let directory = lockState.directory!
+      let now = Instant.now
+      guard file.isFile(of: try? directory.descriptor.status(of: File.value.name)) else {
+        return nil
+      }
+      let kept = try? directory.descriptor.status(of: File.kept.name)
+      guard kept?.kind ?? .regular == .regular, !file.isFile(of: kept) else { return nil }
+      do throws(Errno) {
+        try directory.descriptor.link(File.value.name, to: staging.descriptor, Self.save)
+      } catch {
+        guard error == .fileExists else { throw error }
+        // Left by a process that died, or by one whose save takes longer than this one's.
+        try staging.descriptor.unlink(Self.save)
+        try directory.descriptor.link(File.value.name, to: staging.descriptor, Self.save)
+      }
+      return PendingSave(slot: self, file: file, kept: kept, latestAt: now)
+    }
+  }
+
+  /// Makes the synced file the previous value.
+  func endSave(_ save: PendingSave, _ patience: Patience) {
+    _ = attempt(patience) { staging throws(Errno) -> Void? in
+      guard save.file.isFile(of: try? staging.descriptor.status(of: Self.save)) else { return nil }
+      let directory = lockState.directory!
+      let kept = try? directory.descriptor.status(of: File.kept.name)
+      guard save.failure == nil, Self.isUnchanged(kept, since: save.kept) else {
+        try staging.descriptor.unlink(Self.save)
+        return nil
+      }
+      if save.file.isFile(of: try? directory.descriptor.status(of: File.value.name)) {
+        // By a link, because a rename would wake all watchers of the value. There is no previous
+        // value in between, and the value itself is on disk.
+        if kept != nil {
+          try directory.descriptor.rename(
+            File.kept.name, to: staging.descriptor, Self.past)
+          try staging.descriptor.unlink(Self.past)
+        }
+        try staging.descriptor.link(Self.save, to: directory.descriptor, File.kept.name)
+        try staging.descriptor.unlink(Self.save)
+      } else {
+        try staging.descriptor.rename(Self.save, to: directory.descriptor, File.kept.name)
+      }
+      directory.keptFresh.store(
+        (save.latestAt + container.options.keptAge).nanoseconds, ordering: .relaxed)
+      return ()
+    }
+    if let failure = save.failure {
+      container.log(
+        .notice, "could not sync the value of '\(name)': \(failure); the next change is synced",
+        about: logSubject, because: failure)
+    }
+  }
+
+  private static func isUnchanged(_ kept: FileStatus?, since before: FileStatus?) -> Bool {
+    if Mutants.has(.saveUnlooked) { return true }
+    guard let kept, let before else { return kept == nil && before == nil }
+    return kept.isSameFile(as: before) && kept.modified == before.modified
+  }
+
+  /// Runs a step of a save under the lock.
+  ///
+  /// An error has no effect on the value: the next change syncs its own file.
+  private func attempt<Result>(
+    _ patience: Patience, _ body: (_ staging: OpenDirectory) throws(Errno) -> Result?
+  ) -> Result? {
+    do {
+      return try fenced("save", patience, takesOver: false, body)
+    } catch {
+      // A channel or container that was removed needs no save.
+      if let error = error as? WormholeError, error.errno != Errno.noSuchFile.rawValue {
+        container.log(
+          .debug, "could not save the value of '\(name)': \(error)", about: logSubject,
+          because: error)
+      }
+      return nil
+    }
+  }
+}

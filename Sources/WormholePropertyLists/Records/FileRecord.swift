@@ -1,0 +1,83 @@
+package import FoundationEssentials
+
+/// The form of a dictionary in a file: each field is described once, for the reader, the writer and
+/// the tests that compare the articles with the forms.
+package protocol FileRecord {
+  /// A record whose fields a reader fills in.
+  init()
+
+  /// Visits the fields in the order in which they are written.
+  mutating func visit(_ fields: inout some FieldVisitor) throws
+}
+
+/// What happens with each field of a ``FileRecord``: it is read, written, or named.
+///
+/// A field whose value is an optional is left out if its value is nil. The commonest types have
+/// methods of their own, which are several times as fast as `Codable`.
+package protocol FieldVisitor {
+  mutating func field(_ name: StaticString, _ value: inout String) throws
+  mutating func field(_ name: StaticString, _ value: inout Int) throws
+  mutating func field(_ name: StaticString, _ value: inout Int64) throws
+  mutating func field(_ name: StaticString, _ value: inout Date) throws
+  mutating func field(_ name: StaticString, _ value: inout Date?) throws
+  mutating func field(_ name: StaticString, _ value: inout [String: String]?) throws
+  mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value) throws
+  mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws
+
+  /// Refuses a field that was read and has the right type.
+  func check(_ name: StaticString, _ isValid: Bool, _ reason: @autoclosure () -> String) throws
+}
+
+extension FieldVisitor {
+  package func check(
+    _ name: StaticString, _ isValid: Bool, _ reason: @autoclosure () -> String
+  ) throws {}
+}
+
+extension FileRecord {
+  /// Reads the record from the dictionary of a file.
+  ///
+  /// - Parameter others: the number of other fields that the caller has found in the file.
+  @inlinable package init(
+    _ document: BinaryDocument, _ decoder: BinaryDecoder, others: Int = 0
+  ) throws {
+    self.init()
+    var reader = try FieldReader(document, decoder, others: others)
+    try visit(&reader)
+  }
+
+  package init(_ bytes: [UInt8], _ decoder: BinaryDecoder = BinaryDecoder()) throws {
+    try self.init(decoder.open(bytes), decoder)
+  }
+
+  /// Writes the record, and other fields beside it.
+  @inlinable package func add(to leaves: BinaryLeaves) throws {
+    var record = self
+    var writer = FieldWriter(leaves)
+    try record.visit(&writer)
+  }
+
+  /// The names of all fields, in the order in which they are written.
+  package static var fieldNames: [String] {
+    var record = Self()
+    var names = FieldNames()
+    try? record.visit(&names)
+    return names.names
+  }
+}
+
+/// Lists the names of the fields of a record.
+struct FieldNames: FieldVisitor {
+  private(set) var names: [String] = []
+
+  mutating func field(_ name: StaticString, _ value: inout String) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout Int) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout Int64) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout Date) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout Date?) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout [String: String]?) { add(name) }
+  mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value) { add(name) }
+  mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value?) { add(name) }
+
+  private mutating func add(_ name: StaticString) { names.append("\(name)") }
+}

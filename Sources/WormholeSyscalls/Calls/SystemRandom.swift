@@ -1,0 +1,13 @@
+#if FAULT_POINTS
+  internal import WormholeCLinux
+#endif
+
+/// Random numbers of the kernel, or of a schedule's seed.
+package enum SystemRandom {
+  package static func number() -> UInt64 {
+    #if FAULT_POINTS
+      if turnstile_plays() != 0 { return turnstile_random() }
+    #endif
+    return .random(in: .min ... .max)
+  }
+}

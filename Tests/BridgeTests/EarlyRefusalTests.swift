@@ -1,0 +1,114 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// A large message is refused by its first piece, and its receiver's home moves, without servers.
+@Suite(.blocking) struct EarlyRefusalTests {
+  private let machines: TwoMachines
+  private static let third = "000000000000000c"
+  private static let piece = FlowPiece.bytes
+
+  init() throws {
+    machines = try TwoMachines()
+    machines.thereOptions.maximumValueBytes = 1 << 20
+    machines.kill()
+    _ = try machines.opened()
+  }
+
+  private func send(_ pieces: Int) throws -> Sent {
+    var options = SendOptions()
+    options.durability = .process
+    options.wantsOutcome = true
+    let text = String(repeating: "x", count: pieces * Self.piece)
+    return try machines.sender.peer("bob").send(text, options)
+  }
+
+  /// Lets the home of the receiver be a third machine, as far as the sender's machine knows.
+  private func moveHome() throws {
+    let here = try machines.opened().here
+    try here.residents.move("bob", to: Self.third)
+    here.residents.formerHomes = { _ in [TwoMachines.thereName] }
+  }
+
+  /// Lets the sender's machine send the whole message to the third one.
+  private func sendOn() throws -> OutFlow {
+    let residents = try machines.opened().here.residents
+    let onward = try OutFlow(to: Self.third, residents)
+    for _ in 0..<20 {
+      _ = try onward.collect(from: residents.all(on: Self.third))
+      var chain = EntryChain.start
+      var last = 0
+      while let bundle = try onward.bundle(generation: 1, size: 400 << 10, largest: 900 << 10) {
+        onward.note(published: bundle)
+        chain = bundle.entries.reduce(bundle.before) { $0.followed(by: $1) }
+        last = bundle.last
+      }
+      guard last > 0 else { break }
+      try onward.confirm(FlowPosition(flow: onward.flow, number: last, chain: chain))
+    }
+    return onward
+  }
+
+  /// The old home has had pieces only.
+  ///
+  /// Its refusal arrives when the message is on its way to the present home, which delivers it.
+  @Test func aRefusalOfPiecesDecidesNothingAfterAMove() throws {
+    let sent = try send(40)
+    try machines.receive(try machines.published())
+    let refusal = try machines.opened().there.published()
+    #expect(refusal.flatMap(\.entries).count == 1)
+    try moveHome()
+    let onward = try sendOn()
+    #expect(try sent.state == .inTransit)
+    _ = try machines.opened().here.receive(refusal)
+    #expect(try sent.state == .inTransit, "the present home decides")
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+    // The outcome of the present home counts.
+    let here = try machines.opened().here
+    let incoming = try InFlow(from: Self.third, here.residents, onward.refusals)
+    let name = try #require(
+      try machines.names("here/members/bob/claimed").first.flatMap { ClaimedName($0)?.name })
+    let entry = FlowEntry(.outcome(.delivered), to: "bob", name)
+    try incoming.begin("0123456789abcdef")
+    let bundle = FlowBundle(
+      flow: "0123456789abcdef", generation: 1, first: 1, before: .start, now: 0,
+      entries: [entry], bodies: [nil])
+    _ = try incoming.receive([(bundle, 0)])
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+  }
+
+  /// The old home has had the message itself, too, so no other machine gets it.
+  @Test func aRefusedMessageIsADeadLetterAlsoAfterAMove() throws {
+    let sent = try send(8)
+    try machines.receive(try machines.published())
+    try moveHome()
+    _ = try machines.opened().here.receive(try machines.opened().there.published())
+    try machines.settle()
+    guard case .deadLettered = sent.waitForEnd(until: .now + patience) else {
+      Issue.record("\(try sent.state)")
+      return
+    }
+    #expect(try machines.names("here/members/bob/claimed") == [])
+  }
+
+  /// A home of the past refuses nothing for its own limits: the present home has its own limits.
+  @Test(arguments: [8, 40]) func aHomeOfThePastLeavesTheDecisionToThePresentOne(
+    _ pieces: Int
+  ) throws {
+    let (here, there) = try machines.opened()
+    here.incoming.isFree = { [out = here.out] in try out.isFree($0) }
+    try there.residents.move("bob", to: Self.third)
+    let sent = try send(pieces)
+    // The message itself leaves with its last piece, and comes back at once.
+    for _ in 0..<(pieces + 15) / 16 { try machines.pump() }
+    #expect(try sent.state == .waiting, "it is sent to the present home as soon as that is known")
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+    #expect(
+      try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import WormholeCFloor
+import WormholeSyscalls
+
+/// A system that `--compare` measures beside the library.
+enum Rival: String, CaseIterable {
+  case redis, sqlite, nats
+
+  /// The workloads, each with its durability in its name or its summary.
+  var benchmarks: [any Benchmark.Type] {
+    switch self {
+    case .redis: [RedisPublish.self, RedisPop.self]
+    case .nats: [NatsPublish.self]
+    case .sqlite: [SQLiteUpdate.self]
+    }
+  }
+}
+
+/// A server of another system, in a temporary directory.
+final class RivalServer {
+  /// The place of the server: the path of its socket, or its port.
+  let place: String
+  private let child: Child
+
+  /// - Throws: ``BenchmarkError/absent(_:)`` if the machine does not have the program.
+  init(_ rival: Rival, _ path: String) throws {
+    let words: [String]
+    switch rival {
+    case .redis:
+      place = path + "/redis"
+      words = [
+        try Self.program("redis-server", "WORMHOLE_REDIS_SERVER"), "--port", "0", "--unixsocket",
+        place, "--save", "", "--appendonly", "no",
+      ]
+    case .nats:
+      words = [
+        try Self.program("nats-server", "WORMHOLE_NATS_SERVER"), "-a", "127.0.0.1", "-p", "-1",
+        "--ports_file_dir", path,
+      ]
+      (child, place) = try Self.startNats(words, path)
+      return
+    case .sqlite: throw BenchmarkError.absent("a server of SQLite")
+    }
+    child = try Self.spawn(words)
+    let socket = place
+    try Self.wait { FileManager.default.fileExists(atPath: socket) }
+  }
+
+  deinit {
+    try? child.send(.kill)
+    _ = try? child.wait()
+  }
+
+  /// The server writes its port into a file.
+  private static func startNats(_ words: [String], _ path: String) throws -> (Child, String) {
+    let child = try spawn(words)
+    var port: String?
+    try wait {
+      let file = "\(path)/nats-server_\(child.process).ports"
+      let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+      port = text.split(separator: "\"").first { $0.hasPrefix("nats://") }?
+        .split(separator: ":").last.map(String.init)
+      return port != nil
+    }
+    return (child, port ?? "")
+  }
+
+  private static func spawn(_ words: [String]) throws -> Child {
+    let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
+    return try Child.spawn(
+      words[0], Array(words.dropFirst()), output: nothing.rawValue, error: nothing.rawValue)
+  }
+
+  private static func wait(_ isThere: () -> Bool) throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !isThere() {
+      guard ContinuousClock.now < deadline else {
+        throw BenchmarkError.nothingMeasured("the server did not start")
+      }
+      Foundation.Thread.sleep(forTimeInterval: 0.01)
+    }
+  }
+
+  /// Returns the path of a program that a variable names, or that PATH has.
+  private static func program(_ name: String, _ variable: String) throws -> String {
+    if let given = Processes.environment(variable), !given.isEmpty { return given }
+    let folders = (Processes.environment("PATH") ?? "").split(separator: ":")
+    let found = folders.map { "\($0)/\(name)" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    guard let found else { throw BenchmarkError.absent(name) }
+    return found
+  }
+}

@@ -1,0 +1,108 @@
+#if FAULT_POINTS
+  import WormholeSyscalls
+
+  extension Scenario {
+    /// Returns the promise that a round has broken; nil if all were kept.
+    func violation(_ outcome: Turnstile.Outcome, hasFailures: Bool) -> String? {
+      switch outcome {
+      case .over: break
+      case .deadlock: return "deadlock: each thread waits"
+      case .tooLong: return "endless: more steps than a round can have"
+      case .crash, .stuck: return "\(outcome): \(Turnstile.trouble)"
+      case .astray: return "astray: a move of the schedule cannot be made"
+      }
+      for number in 0..<processes {
+        let text = Turnstile.text(of: number)
+        guard text.isEmpty || hasFailures && number < processes - 1 else {
+          return "error: process \(number): \(text)"
+        }
+      }
+      if self == .power, let broken = PowerPromise.violation() { return broken }
+      let notes = (0..<processes).map { Self.pairs(Turnstile.notes(of: $0)) }
+      return switch self {
+      case .updaters, .takeover, .power: brokenSum(notes)
+      case .mail, .cancel: brokenMail(notes)
+      }
+    }
+
+    private typealias Pair = (note: Note, value: Int)
+
+    private static func pairs(_ numbers: [Int]) -> [Pair] {
+      stride(from: 0, to: numbers.count - 1, by: 2).compactMap { index in
+        Note(rawValue: numbers[index]).map { ($0, numbers[index + 1]) }
+      }
+    }
+
+    private func brokenSum(_ notes: [[Pair]]) -> String? {
+      func values(_ note: Note, in pairs: [Pair]) -> [Int] {
+        pairs.filter { $0.note == note }.map(\.value)
+      }
+      let race = Array(notes.dropLast().joined())
+      let added = values(.added, in: race)
+      let attempted = values(.attempted, in: race).count
+      let end = notes[processes - 1]
+      guard let final = values(.added, in: end).first, let version = values(.version, in: end).first
+      else { return "unreadable: the final value is missing" }
+      if Set(added).count < added.count {
+        return "lost: two updates returned the same sum \(added)"
+      }
+      if final < added.count || final < added.max() ?? 0 {
+        return "lost: \(added.count) updates were acknowledged, and the sum is \(final)"
+      }
+      if final > attempted { return "double: \(attempted) updates, and the sum is \(final)" }
+      // The first version is the one before the race.
+      if version != final + 1 { return "versions: the sum is \(final), the version \(version)" }
+      let versions = values(.version, in: race)
+      if versions.map({ $0 - 1 }) != added { return "versions: \(versions) for the sums \(added)" }
+      return nil
+    }
+
+    private func brokenMail(_ notes: [[Pair]]) -> String? {
+      let sent = Set(notes[1].filter { $0.note == .sent }.map(\.value))
+      let attempted = Set(notes[1].filter { $0.note == .attempted }.map(\.value))
+      let isCancelled = notes[1].contains { $0.note == .cancelled && $0.value == 1 }
+      // The first receiver, its successor, and the one that checks.
+      let received = notes[0] + notes[2] + notes[3]
+      var (seen, done, latest) = (Set<Int>(), Set<Int>(), 0)
+      for (note, value) in received {
+        switch note {
+        case .received, .redelivered:
+          guard attempted.contains(value) else { return "invented: message \(value)" }
+          if done.contains(value) { return "twice: message \(value) after its acknowledgement" }
+          if note == .received, seen.contains(value) {
+            return "unmarked: message \(value) is delivered again"
+          }
+          if value < latest { return "order: message \(value) after message \(latest)" }
+          if seen.insert(value).inserted { latest = value }
+        case .acknowledged: done.insert(value)
+        default: break
+        }
+      }
+      if isCancelled, seen.contains(1) { return "cancelled: message 1 is delivered all the same" }
+      // Whoever dies in a call may have made its change.
+      var unsure: Set<Int> = []
+      for (number, notes) in notes.enumerated() where Turnstile.wasKilled(number) {
+        unsure.formUnion(notes.filter { $0.note == .acknowledging }.map(\.value))
+      }
+      let cancels = notes[1].contains { $0.note == .cancelling }
+      let knows = notes[1].contains { $0.note == .cancelled }
+      if isCancelled || cancels && !knows { unsure.insert(1) }
+      let wanted = sent.subtracting(unsure)
+      if !wanted.isSubset(of: done) { return "lost: of \(wanted.sorted()), \(done.sorted())" }
+      return self == .cancel ? brokenOutcome(notes[1], isCancelled, done) : nil
+    }
+
+    private func brokenOutcome(
+      _ notes: [Pair], _ isCancelled: Bool, _ done: Set<Int>
+    ) -> String? {
+      let outcomes = notes.filter { $0.note == .outcome }.map(\.value)
+      guard !Turnstile.wasKilled(1), notes.contains(where: { $0.note == .sent && $0.value == 2 })
+      else { return nil }
+      if outcomes.count != 1 { return "outcome: \(outcomes.count) of one message" }
+      if outcomes[0] != (isCancelled ? 0 : 1) {
+        return "outcome: \(outcomes[0]), and cancelled is \(isCancelled)"
+      }
+      return nil
+    }
+  }
+#endif

@@ -1,0 +1,113 @@
+#if FAULT_POINTS
+  import WormholeContainerStorage
+  import WormholeSyscalls
+
+  /// Rounds of one scenario: real processes in the order of a schedule, and the check afterwards.
+  ///
+  /// Each round has a container of its own, always under the same path.
+  final class ScheduledRounds {
+    let scenario: Scenario
+    private let folder: String
+    private(set) var count = 0
+    private(set) var steps = 0
+    private var oldest = 0
+
+    /// The part of the players; each process has one scenario at a time.
+    // Set before the keeper is forked; the players only read it.
+    private nonisolated(unsafe) static var part: (scenario: Scenario, path: String)?
+
+    init(_ scenario: Scenario, in folder: String) throws {
+      self.scenario = scenario
+      self.folder = folder
+      Self.part = (scenario, "\(folder)/now")
+      try Turnstile.make()
+      try Self.warmUp(scenario, in: folder)
+      try Turnstile.start { number in
+        guard let part = ScheduledRounds.part else { return }
+        do {
+          try part.scenario.play(Int(number), in: part.path)
+        } catch {
+          Turnstile.setText("\(error)")
+        }
+      }
+    }
+
+    deinit { Turnstile.end() }
+
+    /// Plays all parts once, without a schedule.
+    ///
+    /// The first use of a type takes the runtime longer than the calls of a round. The players
+    /// inherit the results, and no object: each object belongs to the process that has made it.
+    private static func warmUp(_ scenario: Scenario, in folder: String) throws {
+      if scenario.processes == 3 {
+        for number in 0..<scenario.processes { try scenario.play(number, in: "\(folder)/warm") }
+      } else {
+        let path = "\(folder)/warm"
+        let sending = try Thread("sender") { try? scenario.play(1, in: path) }
+        try scenario.play(0, in: path)
+        sending.join()
+        try scenario.play(scenario.processes - 1, in: path)
+      }
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(100)) { _ in nil }
+    }
+
+    /// Whether another search has found a violation.
+    var isStopped: Bool { (try? Descriptor.status(ofPath: "\(folder)/../stop")) != nil }
+
+    /// Writes lines for the other searches of the scenario; the file gets its name at the end.
+    func write(_ lines: [String], as name: String, of share: (number: Int, count: Int)) throws {
+      let parent = try Descriptor.open(following: "\(folder)/..", [.readOnly, .directory])
+      let file = try parent.open("new.\(share.number)", .writeOnlyNew, mode: 0o600)
+      let bytes = Array(lines.map { $0 + "\n" }.joined().utf8)
+      _ = bytes.withUnsafeBytes { try? file.writeFully($0) }
+      try parent.rename("new.\(share.number)", to: parent, "\(name).\(share.number)")
+    }
+
+    /// Returns the text of each search under a name; nil until all texts exist.
+    func texts(_ name: String, of share: (number: Int, count: Int)) -> [String]? {
+      let texts = (0..<share.count).map { try? Self.text(of: "\(folder)/../\(name).\($0)") }
+      return texts.contains(nil) ? nil : texts.compactMap(\.self)
+    }
+
+    static func text(of path: String) throws(Errno) -> String {
+      let file = try Descriptor.open(path: path, [.readOnly])
+      var bytes = [UInt8](repeating: 0, count: try file.status().size)
+      let count = bytes.withUnsafeMutableBytes { try? file.readFully(into: $0) }
+      return String(decoding: bytes.prefix(count ?? 0), as: UTF8.self)
+    }
+
+    /// Ends the other searches of the scenario.
+    func stopOthers() {
+      _ = try? Descriptor.open(path: "\(folder)/../stop", .writeOnlyNew, mode: 0o600)
+    }
+
+    /// Runs a round; returns the promise that was broken.
+    func run(
+      _ schedule: Schedule, drawing draw: (() -> Void)? = nil
+    ) throws -> String? {
+      try clear()
+      Turnstile.prepare(scenario.processes, seed: schedule.seed)
+      if let (former, next) = scenario.replacement { Turnstile.replace(former, by: next) }
+      for entry in schedule.entries { Turnstile.add(entry.move, at: entry.step) }
+      draw?()
+      let outcome = Turnstile.round()
+      count += 1
+      steps += Turnstile.stepCount
+      return scenario.violation(outcome, hasFailures: schedule.hasFailures)
+    }
+
+    /// Removes the container of the last round.
+    private func clear() throws {
+      let parent = try Descriptor.open(following: folder, [.readOnly, .directory])
+      try? Self.remove("now", in: parent)
+    }
+
+    private static func remove(_ name: String, in parent: borrowing Descriptor) throws {
+      let folder = try parent.open(name, [.readOnly, .directory])
+      for name in try folder.names() {
+        if (try? folder.unlink(name)) == nil { try remove(name, in: folder) }
+      }
+      try parent.removeDirectory(name)
+    }
+  }
+#endif

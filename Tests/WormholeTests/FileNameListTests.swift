@@ -1,0 +1,46 @@
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+@Suite(.blocking) struct FileNameListTests {
+  private func list(_ names: [String]) -> FileNameList {
+    var list = FileNameList()
+    for name in names { name.withCString { list.add($0) } }
+    list.sort()
+    return list
+  }
+
+  private func names(_ list: FileNameList) -> [String] {
+    var names: [String] = []
+    list.forEach {
+      names.append(String(cString: $0))
+      return true
+    }
+    return names
+  }
+
+  @Test func namesAreSortedByBytesAndListedOnce() {
+    let some = ["b", "ü", "a", "ab", "b", "", "a", "~"]
+    #expect(names(list(some)) == ["", "a", "ab", "b", "~", "ü"])
+    #expect(list(some).count == 6)
+    #expect(names(list([])) == [] && list([]).isEmpty)
+  }
+
+  @Test func namesAreFound() {
+    let some = list(["1,0", "1,00", "0,5", "ü"])
+    for name in ["1,0", "1,00", "0,5", "ü"] { #expect(some.contains(name)) }
+    for name in ["", "1", "1,000", "0,4", "z"] { #expect(!some.contains(name)) }
+    #expect(!list([]).contains("1"))
+  }
+
+  @Test func aBodyEndsTheListing() {
+    var seen = 0
+    let isWhole = list(["a", "b", "c"]).forEach { _ in
+      seen += 1
+      return seen < 2
+    }
+    #expect(!isWhole && seen == 2)
+  }
+}
