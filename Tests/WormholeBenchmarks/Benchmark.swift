@@ -8,6 +8,8 @@ protocol Benchmark: SendableMetatype {
   static var summary: String { get }
   /// The minimum ratio of the library's speed to the baseline's; nil if the ratio is only reported.
   static func requiredRatio(_ size: Size) -> Double?
+  /// Whether `--gate` measures the workload if none is named; the others are only reported.
+  static var isGated: Bool { get }
   /// Whether only measurements of the same moment are comparable: a disk is fast or slow for
   /// seconds.
   static var isPaired: Bool { get }
@@ -29,6 +31,7 @@ protocol Benchmark: SendableMetatype {
 
 extension Benchmark {
   static func requiredRatio(_ size: Size) -> Double? { nil }
+  static var isGated: Bool { true }
   static var isPaired: Bool { false }
   func samples(ours isOurs: Bool) throws -> [Double]? { nil }
   func details() throws -> [Detail] { [] }

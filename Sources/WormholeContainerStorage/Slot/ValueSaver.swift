@@ -49,8 +49,9 @@ final class ValueSaver: Service {
     let callLater: CallLater
   }
 
-  /// The largest number of waiting values: each keeps a file open.
-  private static let limit = 128
+  /// The largest number of waiting values: each keeps its file open, and up to four directories of
+  /// its slot.
+  private static let limit = 32
   /// The largest number of values that are synced together.
   private static let batch = 32
 

@@ -5,6 +5,7 @@ import Foundation
 /// The pauses let the caches of both processes grow cold, and each put is the first one for a
 /// second: a put that waits for the disk shows here, and in no workload that puts all the time.
 struct PutRarely: Benchmark {
+  static let isGated = false
   static let name = "put-rare"
   static let summary = "a put every 1.2 seconds and the reply, against the bare calls in C"
 

@@ -7,6 +7,7 @@ import WormholeSyscalls
 ///
 /// The baseline makes the same number of accesses one after the other, without waiting.
 struct AccessesWaiting: Benchmark {
+  static let isGated = false
   static let name = "accesses-waiting"
   static let summary = "accesses that wait in a queue, against the same accesses without waiting"
 

@@ -4,6 +4,7 @@ import WormholeSyscalls
 
 /// The command `wormhole get` as a whole process, against `true`.
 struct Start: Benchmark {
+  static let isGated = false
   static let name = "start"
   static let summary = "the command that reads a value, as a whole process, against 'true'"
 
