@@ -71,7 +71,8 @@ extension Carrier {
         }
         // With a version of its own the content is new for every copy.
         let fields = Envelope.Header(
-          version: max(content.version, count.present ?? 0) + 1, sent: content.sent,
+          version: min(max(content.version, count.present ?? 0), VersionCount.last - 1) + 1,
+          sent: content.sent,
           from: content.writer, until: content.until, operations: legacy.operations)
         return .put(try Self.seal(content.value, fields, container))
       }

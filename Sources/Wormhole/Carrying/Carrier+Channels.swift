@@ -38,7 +38,7 @@ extension Carrier {
   }
 
   /// The largest number of machines whose last changes a value hands on.
-  private static let mostMachines = 256
+  package static let mostMachines = 256
 
   /// Makes a change that another machine has asked for, under the channel's own lock.
   ///

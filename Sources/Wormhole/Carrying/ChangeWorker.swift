@@ -27,7 +27,11 @@ package final class ChangeWorker: Sendable {
   package func make(
     _ change: Carrier.ChannelChange, for machine: String, _ answer: @escaping Answer
   ) {
-    jobs.withLock { $0.append(Job(change: change, machine: machine, answer: answer)) }
+    jobs.withLock { jobs in
+      // A machine has one change in progress: what it asked before, it no longer waits for.
+      jobs.removeAll { $0.machine == machine }
+      jobs.append(Job(change: change, machine: machine, answer: answer))
+    }
     worker.trigger()
   }
 

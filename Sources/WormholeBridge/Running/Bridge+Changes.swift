@@ -71,7 +71,10 @@ extension Bridge {
       let bytes = ChannelTraffic.bytes(
         current.change, generation: place.generation, number: current.number,
         offset: clockOffset ?? 0)
-    else { return }
+    else {
+      return queue.end(
+        Carrier.ChannelAnswer(.refused, reason: "the change has a value that cannot be carried"))
+    }
     queue.current = current
     queue.isAsking = true
     link.connection.request(
@@ -122,10 +125,6 @@ extension Bridge {
     guard let reply = message.reply, let change = ChannelTraffic.change(list, offset: offset),
       let number = ChannelTraffic.number(list)
     else { return }
-    let place = [change.channel, machine]
-    // A message of an earlier change that was held up on its way.
-    if let last = channels.asked[place], number.lexicographicallyPrecedes(last) { return }
-    channels.asked[place] = number
     // The list decides, also while the servers have lost the record.
     guard channels.own[change.channel] != nil,
       (channels.homes[change.channel]?.machine ?? self.place.machine) == self.place.machine
@@ -137,12 +136,19 @@ extension Bridge {
       }
       return
     }
+    let place = [change.channel, machine]
+    // A message of an earlier change that was held up on its way.
+    if let last = channels.asked[place], number.lexicographicallyPrecedes(last) { return }
+    channels.asked[place] = number
     // A program may hold the lock of one channel for long.
     let maker = channels.makers[change.channel] ?? ChangeWorker(carrier)
     channels.makers[change.channel] = maker
     maker.make(change, for: machine) { [news] answer in
-      guard let answer, let bytes = ChannelTraffic.bytes(answer, offset: offset) else { return }
-      news.note(reply: bytes, to: reply)
+      // Without an answer, the other machine would ask forever.
+      guard let answer, let refusal = ChannelTraffic.tooLarge(offset: offset) else { return }
+      news.note(
+        reply: ChannelTraffic.bytes(answer, offset: offset) ?? refusal, to: reply,
+        orInstead: refusal)
     }
   }
 

@@ -55,12 +55,15 @@ extension Bridge {
         // The record has changed: the channel is a copy from here on.
         return try forget(channel: name)
       }
-      if move.legacy == nil { move.legacy = try carrier.giveAway(name, to: move.machine) }
+      if move.legacy == nil {
+        // A machine that does not exist would never take the channel.
+        guard beats[move.machine] != nil else {
+          return wait(with: &move, of: name, "the new home, \(move.machine), cannot be reached")
+        }
+        move.legacy = try carrier.giveAway(name, to: move.machine)
+      }
     } catch {
-      channels.conflicts[name] = error.reason
-      move.retry = now + .seconds(1)
-      channels.moves[name] = move
-      return
+      return wait(with: &move, of: name, error.reason)
     }
     move.isUnderWay = true
     channels.moves[name] = move
@@ -71,6 +74,12 @@ extension Bridge {
     }
   }
 
+  private func wait(with move: inout ChannelMove, of name: String, _ reason: String) {
+    channels.conflicts[name] = "its home is not moved: \(reason)"
+    move.retry = .now + .seconds(1)
+    channels.moves[name] = move
+  }
+
   private func publish(
     _ content: Carrier.ChannelContent, _ operations: [String: String], of name: String,
     to machine: String, _ link: Link, _ subjects: Subjects
@@ -78,10 +87,29 @@ extension Bridge {
     guard let subject = try? subjects.channelCopy(name),
       let bytes = ChannelTraffic.bytes(
         content, of: place.machine, heir: machine, operations, offset: clockOffset ?? 0)
-    else { return }
+    else { return keep(channel: name) }
     link.jetStream.publish(subject, bytes, within: .seconds(10)) { [weak self, weak link] result in
       guard let self, self.link === link else { return }
+      if case .failure(let failure) = result, failure.kind == .tooLarge {
+        return self.keep(channel: name)
+      }
       self.noteStep(result, of: name) { $0.isPublished = true }
+    }
+  }
+
+  /// Ends the move of a channel whose content cannot be carried: the record still has this machine.
+  private func keep(channel name: String) {
+    guard var move = channels.moves[name], let legacy = move.legacy else { return }
+    move.isUnderWay = false
+    do throws(WormholeError) {
+      try carrier.adopt(legacy, as: name)
+      var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+      list.moves[name] = nil
+      try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+      channels.moves[name] = nil
+      channels.conflicts[name] = "its home is not moved: \(ChannelTraffic.excess)"
+    } catch {
+      wait(with: &move, of: name, error.reason)
     }
   }
 
@@ -135,6 +163,8 @@ extension Bridge {
     do throws(WormholeError) {
       // Also for a listed channel: the bridge may have been killed in between.
       var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+      // It was given away again before a content of its own was published.
+      guard list.moves[name] == nil else { return }
       if list.names.insert(name).inserted {
         try folder.replace(ChannelTraffic.listName, by: list.propertyList)
       }

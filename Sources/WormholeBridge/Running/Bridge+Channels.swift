@@ -57,12 +57,16 @@ extension Bridge {
     guard link?.records?.isCaughtUp == true else { return nil }
     let own = channels.own.filter { name, one in
       one.isDirty && !one.isPublishing && channels.homes[name]?.machine == place.machine
+        && channels.moves[name] == nil
     }
     let changes = channels.queues.filter { name, queue in
       queue.current != nil && !queue.isAsking
         && (channels.homes[name]?.machine).map { beats[$0] != nil } ?? false
     }
-    return (own.values.map(\.next) + changes.values.map(\.retry)).min()
+    let moves = channels.moves.filter { name, move in
+      !move.isUnderWay && channels.homes[name] != nil && channels.own[name]?.isPublishing == false
+    }
+    return (own.values.map(\.next) + changes.values.map(\.retry) + moves.values.map(\.retry)).min()
   }
 
   private func lookAtList() {
@@ -126,10 +130,13 @@ extension Bridge {
       return
     }
     channels.own[name]?.version = content?.version
-    guard let content, content.version != own.stored,
-      let bytes = ChannelTraffic.bytes(
-        content, of: place.machine, offset: clockOffset ?? 0)
-    else { return }
+    guard let content, content.version != own.stored else { return }
+    guard
+      let bytes = ChannelTraffic.bytes(content, of: place.machine, offset: clockOffset ?? 0)
+    else {
+      channels.conflicts[name] = "it has a value that cannot be carried"
+      return
+    }
     channels.own[name]?.isPublishing = true
     link.jetStream.publish(subject, bytes, within: .seconds(10)) { [weak self, weak link] result in
       guard let self, self.link === link else { return }
@@ -139,7 +146,9 @@ extension Bridge {
         self.channels.own[name]?.stored = content.version
         self.channels.conflicts[name] = nil
       case .failure(let failure) where failure.kind == .tooLarge:
-        self.channels.conflicts[name] = "its value has more bytes than the servers carry"
+        // The end of a move has a longer reason.
+        guard self.channels.conflicts[name]?.contains(ChannelTraffic.excess) != true else { return }
+        self.channels.conflicts[name] = ChannelTraffic.excess
       case .failure(let failure):
         self.channels.own[name]?.isDirty = true
         self.channels.own[name]?.next = .now + .seconds(1)
@@ -198,6 +207,10 @@ extension Bridge {
   func beginChannels() {
     channels.claims = []
     channels.homes = [:]
+    for name in channels.moves.keys {
+      channels.moves[name]?.isUnderWay = false
+      channels.moves[name]?.isPublished = false
+    }
     for name in channels.own.keys {
       channels.own[name]?.isPublishing = false
       channels.own[name]?.stored = nil

@@ -59,6 +59,9 @@ final class ChannelTraffic {
   /// At most 20 contents of a channel are published in a second.
   static let pause = Duration.milliseconds(50)
 
+  /// Why a value cannot be carried.
+  static let excess = "its value has more bytes than the servers carry"
+
   // MARK: Files
 
   static let listName = "channels.plist"
@@ -117,18 +120,32 @@ final class ChannelTraffic {
   static func copy(_ bytes: [UInt8], at: Int64, offset: Int64) -> Copy? {
     guard let list = try? BinaryPropertyList.decode(bytes),
       let machine = list[Key.machine]?.stringValue, Incarnation(rawValue: machine) != nil,
-      let version = list[Key.version]?.intValue, version > 0, let sent = list[Key.sent]?.dateValue,
+      let version = list[Key.version]?.intValue, (1..<Self.mostVersions).contains(version),
+      let sent = list[Key.sent]?.dateValue,
       let writer = list[Key.writer]?.stringValue
     else { return nil }
     return Copy(
       machine: machine, heir: list[Key.heir]?.stringValue,
-      operations: list[Key.operations]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:],
+      operations: operations(list),
       content: Carrier.ChannelContent(
         version: version, sent: sent, writer: writer, value: list[Key.value],
         until: list[Key.until]?.dateValue?.moved(by: -offset)), at: at)
   }
 
+  private static func operations(_ list: PropertyListValue) -> [String: String] {
+    let all = list[Key.operations]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:]
+    let sound = all.filter { machine, operation in
+      Incarnation(rawValue: machine) != nil && operation.utf8.count <= Self.longestOperation
+    }
+    return sound.count <= Carrier.mostMachines ? sound : [:]
+  }
+
   // MARK: Changes
+
+  /// The ID of a change is in each later value of the channel, and whoever has the right may ask.
+  private static let longestOperation = 64
+  /// No home counts so far; the next version can still be computed.
+  private static let mostVersions = Int.max - 1
 
   static func list(
     _ change: Carrier.ChannelChange, offset: Int64 = 0
@@ -146,7 +163,8 @@ final class ChannelTraffic {
     _ list: PropertyListValue, offset: Int64 = 0
   ) -> Carrier.ChannelChange? {
     guard let channel = list[Key.channel]?.stringValue, (try? EscapedName.escape(channel)) != nil,
-      let operation = list[Key.operation]?.stringValue
+      let operation = list[Key.operation]?.stringValue,
+      operation.utf8.count <= Self.longestOperation
     else { return nil }
     return Carrier.ChannelChange(
       channel: channel, operation: operation, expected: list[Key.expected]?.intValue,
@@ -177,6 +195,14 @@ final class ChannelTraffic {
     list[Key.reason] = answer.reason.map { .string($0) }
     list[Key.until] = answer.until.map { .date($0.moved(by: offset)) }
     return try? BinaryEncoder().encode(PropertyListValue.dictionary(list))
+  }
+
+  /// The answer in place of one with a value that cannot be carried.
+  static func tooLarge(offset: Int64) -> [UInt8]? {
+    bytes(
+      Carrier.ChannelAnswer(
+        .refused, reason: "the channel has another value, which is too large for the servers"),
+      offset: offset)
   }
 
   static func answer(_ bytes: [UInt8], offset: Int64) -> Carrier.ChannelAnswer? {

@@ -158,7 +158,7 @@ import WormholeSyscalls
   @Test func salesElsewhereNeedTheHomesBridge() throws {
     guard let scene = try scene(10) else { return }
     let away = scene.machines[1].container.channel("seats", of: Office.self)
-    _ = try away.update { $0?.left -= 1 }
+    try sell(away)
     #expect(try scene.machines[0].container.channel("seats", of: Office.self).value?.left == 9)
     try eventually("the copy follows", within: .seconds(60)) { try away.value?.left == 9 }
     try scene.killHome()
@@ -193,6 +193,18 @@ import WormholeSyscalls
     return try #require(status["machine"]?.stringValue)
   }
 
+  /// Sells one ticket, as soon as the home can be reached.
+  private func sell(_ seats: Channel<Office>) throws {
+    try eventually("a ticket is sold", within: .seconds(60)) {
+      do {
+        _ = try seats.update { $0?.left -= 1 }
+        return true
+      } catch let error as WormholeError where error.code == .unreachable {
+        return false
+      }
+    }
+  }
+
   private func move(_ machine: BridgedMachine, to: String) throws {
     let outcome = try run(
       Programs.built("wormhole"),
@@ -203,26 +215,86 @@ import WormholeSyscalls
   @Test func aHomeIsMovedByHand() throws {
     guard let scene = try scene(10) else { return }
     let seats = scene.machines.map { $0.container.channel("seats", of: Office.self) }
-    _ = try seats[1].update { $0?.left -= 1 }
+    try sell(seats[1])
     try move(scene.machines[0], to: name(of: scene.machines[1]))
     try eventually("the new home has the channel", within: .seconds(60)) {
       try seats[1].metadata.map { $0.home == nil } == true && seats[1].value?.left == 9
     }
-    for machine in [2, 0] {
-      try eventually("machine \(machine) sells at the new home", within: .seconds(60)) {
-        do {
-          _ = try seats[machine].update { $0?.left -= 1 }
-          return true
-        } catch let error as WormholeError where error.code == .unreachable {
-          return false
-        }
-      }
-    }
+    for machine in [2, 0] { try sell(seats[machine]) }
     #expect(try seats[1].value?.left == 7)
     // The new home sells offline.
     try scene.machines[1].kill()
     _ = try seats[1].update { $0?.left -= 1 }
     #expect(try seats[1].value?.left == 6)
+    try scene.killHome()
+  }
+
+  /// Both bridges are killed at each file that they write for the move.
+  @Test func aMoveGoesOnAfterKills() throws {
+    guard let scene = try scene(10) else { return }
+    let seats = scene.machines.map { $0.container.channel("seats", of: Office.self) }
+    let heir = try name(of: scene.machines[1])
+    let deadly = ["seats/value.plist", "channels.plist"].map { "rename~\($0)@1:after:kill" }
+    try scene.killHome()
+    try scene.startHome(deadly[0])
+    try scene.machines[1].kill()
+    var heirs = try scene.machines[1].startBridge(environment: ["WORMHOLE_FAULTS=\(deadly[1])"])
+    try move(scene.machines[0], to: heir)
+    for faults in [deadly[1], ""] {
+      try eventually("the home's bridge is killed", within: .seconds(60)) {
+        scene.home?.hasEnded == true
+      }
+      try scene.killHome()
+      try scene.startHome(faults)
+    }
+    for faults in [deadly[0], ""] {
+      try eventually("the new home's bridge is killed", within: .seconds(60)) { heirs.hasEnded }
+      _ = try heirs.outcome()
+      heirs = try scene.machines[1].startBridge(environment: ["WORMHOLE_FAULTS=\(faults)"])
+    }
+    try eventually("the new home has the channel", within: .seconds(60)) {
+      try seats[1].metadata.map { $0.home == nil } == true && seats[1].value?.left == 10
+    }
+    try sell(seats[0])
+    #expect(try seats[1].value?.left == 9)
+    try heirs.child.send(.kill)
+    _ = try heirs.outcome()
+    try scene.killHome()
+  }
+
+  /// The home keeps a channel that it cannot hand over, and goes on selling.
+  @Test func whatCannotBeCarriedStaysAtHome() throws {
+    guard let scene = try scene(10) else { return }
+    let (home, away) = (scene.machines[0], scene.machines[1])
+    let seats = home.container.channel("seats", of: Office.self)
+    let copy = away.container.channel("seats", of: Office.self)
+    let heir = try name(of: away)
+    try seats.put(Office(left: 9, sold: [String(repeating: "x", count: 2_000_000)]))
+    var reason = ""
+    try eventually("the home refuses", within: .seconds(60)) {
+      do {
+        try sell(copy)
+      } catch let error as WormholeError where error.code == .refused {
+        reason = error.reason
+      }
+      return reason != ""
+    }
+    #expect(reason.contains("too large"), "\(reason)")
+    try move(home, to: heir)
+    try eventually("the home is kept", within: .seconds(60)) {
+      try home.status().contains("is not moved: its value has more bytes")
+    }
+    try seats.put(Office(left: 8))
+    try eventually("the copy follows", within: .seconds(60)) { try copy.value?.left == 8 }
+    try move(home, to: "00000000000000ff")
+    try eventually("the unknown machine is reported", within: .seconds(60)) {
+      try home.status().contains("00000000000000ff, cannot be reached")
+    }
+    try sell(copy)
+    try move(home, to: heir)
+    try eventually("the new home has the channel", within: .seconds(60)) {
+      try copy.metadata.map { $0.home == nil } == true && copy.value?.left == 7
+    }
     try scene.killHome()
   }
 
@@ -244,7 +316,7 @@ import WormholeSyscalls
     }
     _ = try seats[1].update { $0?.left -= 1 }
     try eventually("the others see it", within: .seconds(60)) { try seats[2].value?.left == 9 }
-    _ = try seats[2].update { $0?.left -= 1 }
+    try sell(seats[2])
     #expect(try seats[1].value?.left == 8)
   }
 }

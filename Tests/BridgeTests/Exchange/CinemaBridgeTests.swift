@@ -52,6 +52,34 @@ import WormholeSyscalls
     let fourth = try cinema(watch, "--as", "watch", "buy", "34340", "--yes", "--for", "dan")
     #expect(fourth.status == .exited(0), "\(fourth.errors)")
     #expect(try sold(phone) == 4)
+    // The page has the bridge, the other machine and the channel.
+    let home = try JSONPropertyList.decode(Array(phone.status(["--json"]).utf8))["machine"]
+    let rows = try pageRows(watch) { $0.count == 3 }
+    #expect(rows.map { $0["kind"]?.stringValue } == ["this machine", "machine", "channel"])
+    #expect(rows[1]["name"] == home && rows[2]["name"]?.stringValue == "tickets")
+    let standing = rows[2]["standing"]?.stringValue ?? ""
+    #expect(standing.hasPrefix("home \(home?.stringValue ?? ""), version"), "\(standing)")
+  }
+
+  /// The table *Between machines* of `wormhole serve`.
+  private func pageRows(
+    _ machine: BridgedMachine, _ isIt: ([PropertyListValue]) -> Bool
+  ) throws -> [PropertyListValue] {
+    let server = try Running(Programs.built("wormhole"), ["--container", machine.path, "serve"])
+    let address = try eventually("the address", within: .seconds(60)) {
+      try server.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().first
+    }
+    let parts = address.split(separator: "/")
+    let port = try #require(Int(parts[1].split(separator: ":")[1]))
+    let rows = try eventually("the rows", within: .seconds(60)) { () -> [PropertyListValue]? in
+      let connection = try WebConnection(port: port)
+      try connection.ask("/\(parts[2])/state")
+      let state = try JSONPropertyList.decode(Array(connection.reply().body.utf8))
+      return state["machines"]?.arrayValue.flatMap { isIt($0) ? $0 : nil }
+    }
+    try server.child.send(.terminate)
+    _ = try server.outcome()
+    return rows
   }
 
   private func sold(_ machine: BridgedMachine) throws -> Int? {

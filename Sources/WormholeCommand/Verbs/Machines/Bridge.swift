@@ -117,7 +117,7 @@ extension Option {
     "machine", .any("M"), "machine with the rights; by default the container's")
   fileprivate static let newHome = Option("to", .any("M"), "machine that becomes the home")
   fileprivate static let mayWake = Option(
-    "may-wake", .found("NAME", .members), "member that programs of other machines may start",
+    "may-wake", .member("NAME"), "member that programs of other machines may start",
     isRepeatable: true)
   fileprivate static let replicas = Option(
     "replicas", .any("N"), "number of servers that have each message; 3 by default")
