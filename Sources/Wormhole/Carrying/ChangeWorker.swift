@@ -28,7 +28,7 @@ package final class ChangeWorker: Sendable {
     _ change: Carrier.ChannelChange, for machine: String, _ answer: @escaping Answer
   ) {
     jobs.withLock { jobs in
-      // A machine has one change in progress: what it asked before, it no longer waits for.
+      // A machine has one change in progress, and waits for the latest request only.
       jobs.removeAll { $0.machine == machine }
       jobs.append(Job(change: change, machine: machine, answer: answer))
     }

@@ -85,6 +85,7 @@ extension Bridge {
           own.stored = copy.content.version
         }
         channels.own[name] = own
+        link?.nextBeat = .longAgo
       }
     } catch {
       log(.warning, "\(error)")

@@ -63,7 +63,7 @@ extension Bridge {
     // that has just joined may not be recorded yet.
     let isQuiet =
       !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
-      && unsettled.isEmpty
+      && unsettled.isEmpty && channels.own.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
@@ -95,6 +95,8 @@ extension Bridge {
     if beat.full != full { pairs[machine]?.isDirty = true }
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
+    // Its programs cannot change channels of this machine before they hear of this bridge.
+    if isNew, !channels.own.isEmpty { link?.nextBeat = .longAgo }
     show(machine)
     askHeld(now)
     confirmCopies(beat.channels, of: machine)

@@ -73,10 +73,10 @@ import WormholeSyscalls
   /// Another machine starts only what this one permits, and learns the reason.
   @Test func noOtherMemberIsStarted() throws {
     guard let server else { return }
-    let (here, _) = try machines(server)
+    let (here, there) = try machines(server)
     let error = try failure { try here.container.peer("eve").wake(within: patience) }
     #expect(error.code == .unreachable && error.reason.contains("--may-wake"), "\(error)")
-    #expect(try folder.read("started") == "")
+    #expect(try folder.read("started") == "" && there.bridge?.hasEnded == false)
     try end()
   }
 
