@@ -34,6 +34,7 @@ extension ObjectForm {
       ("clock", "seconds by which the servers' clock is ahead"),
       ("members", "the machine of each member"), ("conflicts", "members that two machines have"),
       ("machines", "the flows to and from each machine"),
+      ("channels", "the home and the versions of each channel between machines"),
       ("requests", "numbers of requests and immediate messages to and from other machines"),
       ("trouble", "what holds up the bridge, or has ended it"),
     ])

@@ -52,8 +52,8 @@ final class BridgedMachine {
   }
 
   /// Starts the bridge, and waits until it carries.
-  func start() throws {
-    let bridge = try startBridge()
+  func start(_ further: [String] = []) throws {
+    let bridge = try startBridge(further)
     self.bridge = bridge
     try wait("the bridge carries") { try bridge.errors.contains("carrying between machines") }
   }

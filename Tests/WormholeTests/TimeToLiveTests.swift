@@ -195,7 +195,8 @@ import WormholeSyscalls
 
   @Test func aChangeOfACopyHasATime() throws {
     let carrier = try Carrier(container)
-    var change = Carrier.ChannelChange(channel: "online", operation: "a", value: .integer(4))
+    var change = Carrier.ChannelChange(
+      channel: "online", operation: "a", expected: nil, value: .integer(4))
     change.until = Date(sinceEpoch: clock.withLock { $0 }).addingTimeInterval(10)
     #expect(try carrier.make(change, for: "m").result == .made)
     #expect(try online.value == 4)

@@ -17,6 +17,13 @@ extension Carrier {
     package let value: PropertyListValue?
     /// When the value expires, by the wall clock; nil for never.
     package var until: Date?
+
+    package init(
+      version: Int, sent: Date, writer: String, value: PropertyListValue?, until: Date?
+    ) {
+      (self.version, self.sent, self.writer) = (version, sent, writer)
+      (self.value, self.until) = (value, until)
+    }
   }
 
   // MARK: At home
@@ -31,7 +38,7 @@ extension Carrier {
   }
 
   /// The largest number of machines whose last changes a value hands on.
-  private static let mostMachines = 256
+  package static let mostMachines = 256
 
   /// Makes a change that another machine has asked for, under the channel's own lock.
   ///
@@ -89,15 +96,17 @@ extension Carrier {
   /// Watchers of the channel are notified of new content. A channel of this machine with content of
   /// its own is refused: its changes would be lost.
   ///
-  /// - Parameter desk: takes the changes that programs of this machine make; nil for none.
+  /// - Parameters:
+  ///   - desk: takes the changes that programs of this machine make; nil for none.
+  ///   - since: when the home last stated that the content is its latest; nil for now.
   package func store(
     _ content: ChannelContent?, of channel: String, from machine: String,
-    changesTo desk: ChangeDesk?
+    changesTo desk: ChangeDesk?, since: Date? = nil
   ) throws(WormholeError) {
     let operation = "store copy of channel"
     let slot = try container.storage.slot(.channels, channel)
     let writer = SlotWriter(slot, of: container, name: channel)
-    let now = Date(sinceEpoch: container.storage.options.environment.sinceEpoch())
+    let now = since ?? Date(sinceEpoch: container.storage.options.environment.sinceEpoch())
     let home = ChannelHome(
       machine: machine, since: now, version: content?.version ?? 0, carrier: desk?.address)
     let isCopy = try slot.home() != nil

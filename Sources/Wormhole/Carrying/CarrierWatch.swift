@@ -1,19 +1,22 @@
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
-/// One watch on all proxies of a carrier: on their inboxes, their receipts, their contexts and the
-/// requests to cancel messages in transit.
+/// One watch on all proxies of a carrier: on their inboxes, their receipts, their contexts, the
+/// requests to cancel messages in transit, and the wakes.
 ///
-/// The handler is called on one thread at a time. As everywhere, a notice is a hint: the handler
+/// The handlers are called on one thread at a time. As everywhere, a notice is a hint: a handler
 /// lists the directories of the named proxies.
 package final class CarrierWatch: Sendable {
   private struct Watched {
     let watches: [NamedWatch]
     /// Moves delayed messages to the inbox when they are due, as a receiver would.
     let due: DueMessages
+    /// The watch of the record of wakes; nil for a guest.
+    let wakes: NamedWatch?
 
     func stop() {
       for watch in watches { watch.stop() }
+      wakes?.stop()
       due.stop()
     }
   }
@@ -21,24 +24,31 @@ package final class CarrierWatch: Sendable {
   private struct State {
     var proxies: [Carrier.Resident: Watched] = [:]
     var changed: Set<Carrier.Resident> = []
+    /// The proxies of members that programs may want to wake.
+    var woken: Set<Carrier.Resident> = []
   }
 
   private let container: SharedContainer
   private let state = Monitor(State())
   private let worker: Worker
 
-  /// - Parameter handler: called with the proxies in which something may have changed.
+  /// - Parameters:
+  ///   - wakes: called with the proxies of members that programs of this machine may want to wake.
+  ///   - handler: called with the proxies in which something may have changed.
   package init(
-    _ carrier: Carrier, _ handler: @escaping @Sendable (Set<Carrier.Resident>) -> Void
+    _ carrier: Carrier, wakes: @escaping @Sendable (Set<Carrier.Resident>) -> Void = { _ in },
+    _ handler: @escaping @Sendable (Set<Carrier.Resident>) -> Void
   ) {
     container = carrier.container
     worker = Worker(on: container.background)
     worker.begin { [weak self] in
-      let changed = self?.state.withLock { state in
-        defer { state.changed = [] }
-        return state.changed
+      guard let self else { return }
+      let (changed, woken) = state.withLock { state in
+        defer { (state.changed, state.woken) = ([], []) }
+        return (state.changed, state.woken)
       }
-      if let changed, !changed.isEmpty { handler(changed) }
+      if !changed.isEmpty { handler(changed) }
+      if !woken.isEmpty { wakes(woken) }
     }
   }
 
@@ -49,6 +59,7 @@ package final class CarrierWatch: Sendable {
     let (home, resident) = (proxy.home, proxy.resident)
     let due = DueMessages(home, container, epoch: try proxy.carrier.now.epoch)
     let notice: @Sendable (Watcher.Signal) -> Void = { [weak self] _ in self?.note(resident) }
+    let wakes = try watchWakes(of: resident)
     do throws(Errno) {
       let watches = [
         try home.watch(.inbox, .movedTo, notice), try home.watch(.receipts, .movedTo, notice),
@@ -71,11 +82,20 @@ package final class CarrierWatch: Sendable {
         },
       ]
       try due.begin()
-      state.withLock { $0.proxies[resident] = Watched(watches: watches, due: due) }
+      state.withLock { $0.proxies[resident] = Watched(watches: watches, due: due, wakes: wakes) }
     } catch {
       throw WormholeError(error, "watch messages to", proxy.name, at: home)
     }
     note(resident)
+  }
+
+  private func watchWakes(of resident: Carrier.Resident) throws(WormholeError) -> NamedWatch? {
+    guard case .member(let name) = resident else { return nil }
+    return try WakeRecord.slot(of: name, in: container.storage).watch { [weak self] in
+      guard let self else { return }
+      state.withLock { _ = $0.woken.insert(resident) }
+      worker.trigger()
+    }
   }
 
   /// Watches a proxy no longer.

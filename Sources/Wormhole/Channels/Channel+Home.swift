@@ -14,6 +14,13 @@ package struct HomeChange<Value: Codable & Sendable>: Codable, Sendable {
   package var value: Value?
   /// When the new value expires; nil for never.
   package var until: Date?
+
+  package init(
+    channel: String, operation: String, expected: Int?, value: Value?, until: Date? = nil
+  ) {
+    (self.channel, self.operation) = (channel, operation)
+    (self.expected, self.value, self.until) = (expected, value, until)
+  }
 }
 
 /// The home's answer.

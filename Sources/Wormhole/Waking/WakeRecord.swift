@@ -16,6 +16,8 @@ struct WakeRecord: Codable, Equatable, Sendable {
   /// The name of the starting process, for people.
   let by: String
   let program: String
+  /// The machine that starts the program, if it is the member's home; a carrier asks it.
+  var machine: String?
   /// The member's incarnation before the start; a different incarnation means that a process has
   /// joined since.
   let before: String?
@@ -91,6 +93,11 @@ struct WakeRecord: Codable, Equatable, Sendable {
       return "the program was started \((failed ?? 0) + 1) times in a row without success; "
         + "the last time, \(failure)"
     }
+    if let machine {
+      return process == nil
+        ? "'\(by)' was about to have machine '\(machine)' start the program"
+        : "machine '\(machine)' was asked to start the program"
+    }
     guard let process else { return "'\(by)' was about to start the program" }
     return "'\(program)' (process \(process)) was started"
   }
@@ -102,7 +109,8 @@ struct WakeRecord: Codable, Equatable, Sendable {
   }
 
   init(
-    id: String, started: Int64, by: String, program: String, before: String?, failed: Int = 0
+    id: String, started: Int64, by: String, program: String, before: String?, failed: Int = 0,
+    machine: String? = nil
   ) {
     self.id = id
     self.started = started
@@ -110,6 +118,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
     self.program = program
     self.before = before
     self.failed = failed
+    self.machine = machine
   }
 
   /// Nil for a record that is damaged or of another form: then no process counts as starting the

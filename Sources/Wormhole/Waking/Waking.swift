@@ -8,6 +8,8 @@ internal import WormholeSyscalls
 /// program. The other processes wait until the member has joined, or the record contains a failure.
 /// No process depends on the starter: if the starter is killed or suspended between the record and
 /// the start, another process starts the program a little later.
+///
+/// For a member of another machine, a carrier takes the record, and its machine starts the program.
 final class Waking: Sendable {
   private let container: SharedContainer
   private let name: String
@@ -18,6 +20,8 @@ final class Waking: Sendable {
   private let before: String?
   /// Whether the member is present already.
   let isPresent: Bool
+  /// The machine that starts the program; nil for this one.
+  private let machine: String?
   private let changes = Monitor(0)
   private let cancellation = CancellationFlag()
 
@@ -35,9 +39,20 @@ final class Waking: Sendable {
     } catch {
       throw WormholeError(error, "wake", name)
     }
-    if !isPresent {
-      try home?.checkHome("wake", .unreachable, hint: "start the program there")
+    machine = isPresent ? nil : try Self.machine(home, in: container.storage)
+  }
+
+  /// The machine that a carrier can ask to start the program; nil for a member of this one.
+  private static func machine(
+    _ home: MemberDirectory?, in storage: Container
+  ) throws(WormholeError) -> String? {
+    do throws(Errno) {
+      if let machine = try home?.elsewhere?.machine, try storage.isCarried { return machine }
+    } catch {
+      throw WormholeError(error, "wake", home?.name ?? "")
     }
+    try home?.checkHome("wake", .unreachable, hint: "start the bridge, or the program there")
+    return nil
   }
 
   func cancel() {
@@ -48,7 +63,7 @@ final class Waking: Sendable {
   /// Waits until the member has joined, on the calling thread.
   func run() throws(WormholeError) {
     if isPresent { return }
-    let start = try registered()
+    let start = try machine == nil ? registered() : nil
     let slot = try WakeRecord.slot(of: name, in: container.storage)
     let changes = changes
     let presence = try container.storage.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
@@ -59,7 +74,7 @@ final class Waking: Sendable {
       let seen = changes.withLock { $0 }
       switch try look(start, slot) {
       case .joined: return
-      case .mine(let record): try launch(start, record)
+      case .mine(let record): if let start { try launch(start, record) }
       case .others(let pause, let record):
         try checkTime(record)
         let _: Void? = changes.wait(until: min(deadline, .now + pause)) { $0 == seen ? nil : () }
@@ -98,7 +113,7 @@ final class Waking: Sendable {
   }
 
   /// Reads without the lock first: among many waiting processes, most have nothing to change.
-  private func look(_ start: MemberStart, _ slot: Slot) throws(WormholeError) -> Turn {
+  private func look(_ start: MemberStart?, _ slot: Slot) throws(WormholeError) -> Turn {
     let content = try slot.read()
     let turn = try turn(content, start)
     guard case .mine = turn else { return turn }
@@ -120,7 +135,7 @@ final class Waking: Sendable {
   /// The record was read before the member's presence.
   ///
   /// So a start with a success in between does not count as an old start.
-  private func turn(_ content: Slot.Content, _ start: MemberStart) throws(WormholeError) -> Turn {
+  private func turn(_ content: Slot.Content, _ start: MemberStart?) throws(WormholeError) -> Turn {
     let sighting = try PresenceReading(name, in: container.storage)
     let incarnation = sighting.found.profile?.incarnation.rawValue
     if incarnation != before, incarnation != nil { return .joined }
@@ -128,9 +143,10 @@ final class Waking: Sendable {
     // A process is joining at this very moment.
     if sighting.isPresent { return .others(.milliseconds(50), record) }
     let environment = container.options.environment
+    let program = start?.program ?? machine ?? ""
     let verdict =
       record?.verdict(
-        incarnation, start.program, begun: begun, now: environment.sinceBoot(),
+        incarnation, program, begun: begun, now: environment.sinceBoot(),
         grace: container.options.wakeGrace) ?? .start
     switch verdict {
     case .wait(let pause): return .others(pause, record)
@@ -140,8 +156,8 @@ final class Waking: Sendable {
         WakeRecord(
           id: environment.randomName(), started: environment.sinceBoot(),
           by: container.options.writerName,
-          program: start.program, before: incarnation,
-          failed: record?.failures(incarnation, start.program) ?? 0))
+          program: program, before: incarnation,
+          failed: record?.failures(incarnation, program) ?? 0, machine: machine))
     }
   }
 

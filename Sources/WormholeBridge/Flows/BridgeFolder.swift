@@ -38,6 +38,17 @@ package struct BridgeFolder: Sendable {
     return list
   }
 
+  /// When a file was written; nil if there is none.
+  func date(of name: String) throws(WormholeError) -> Date? {
+    do throws(Errno) {
+      let modified = try directory.descriptor.status(of: name).modified
+      return Date(timeIntervalSince1970: Double(modified) / 1e9)
+    } catch {
+      guard error != .noSuchFile else { return nil }
+      throw WormholeError(error, "inspect", name)
+    }
+  }
+
   /// Reads a file of any content; nil if there is none.
   func bytes(of name: String) throws(WormholeError) -> [UInt8]? {
     do throws(Errno) {

@@ -134,6 +134,12 @@ package final class OutFlow {
   /// Whether the other machine has stored everything that is bound to a number.
   package var isConfirmed: Bool { confirmed + 1 >= next }
 
+  /// When the oldest record with unconfirmed entries was written; nil if there is none.
+  var oldest: Date? {
+    let record = records.first { $0.last > confirmed }
+    return record.flatMap { try? folder.date(of: $0.first.fileName) }
+  }
+
   /// Whether everything before the bundle is confirmed.
   func isConfirmed(before bundle: FlowBundle) -> Bool { bundle.first == confirmed + 1 }
 

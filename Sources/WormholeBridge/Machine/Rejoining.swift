@@ -55,5 +55,8 @@ package enum Rejoining {
       for file in try flow.names() where !file.ends(with: Refusals.mark) { try flow.remove(file) }
       try flow.makeDurable()
     }
+    // The homes know the changes by the machine that has asked.
+    let changes = try BridgeFolder([ChannelTraffic.changesName], of: storage)
+    for file in try changes.names() { try changes.remove(file) }
   }
 }

@@ -142,7 +142,7 @@ package struct BridgeDoctor {
       return
     }
     var (next, chain, count): (Int, EntryChain, Int) = (state.next, state.chain, 0)
-    var oldest: Int64?
+    var oldest: Date?
     for file in names where Int(fileName: file) != nil {
       // A bridge that runs may have removed it in the meantime.
       guard let list = try folder.read(file) else { continue }
@@ -160,7 +160,7 @@ package struct BridgeDoctor {
       }
       (next, chain) = (record.last + 1, record.chain(upTo: record.last))
       count += record.entries.count
-      if oldest == nil { oldest = try folder.age(of: file) }
+      if oldest == nil { oldest = try folder.date(of: file) }
     }
     let refusals = names.filter { $0.ends(with: Refusals.mark) }.count
     if refusals > 0 {
@@ -169,7 +169,7 @@ package struct BridgeDoctor {
     guard count > 0 else {
       return add(.fine, path, "everything is confirmed, \(next - 1) entries")
     }
-    let age = oldest ?? 0
+    let age = oldest.map { max(0, Int64(Date().timeIntervalSince($0))) } ?? 0
     let what = "\(count) entries are not confirmed, the oldest since \(age) s"
     guard age > Self.longestTransit else { return add(.note, path, what) }
     add(
@@ -191,19 +191,6 @@ package struct BridgeDoctor {
         "message '\(kept.name.id)' to '\(kept.receiver)' cannot be delivered: \(kept.reason)",
         advice: "give this user access to the member's directory; the next start of the bridge "
           + "makes the message a dead letter of '\(kept.receiver)', which can be retried")
-    }
-  }
-}
-
-extension BridgeFolder {
-  /// How many seconds ago a file was written; nil if there is none.
-  fileprivate func age(of name: String) throws(WormholeError) -> Int64? {
-    do throws(Errno) {
-      let modified = try directory.descriptor.status(of: name).modified
-      return max(0, (Int64(Date().timeIntervalSince1970 * 1e9) - modified) / 1_000_000_000)
-    } catch {
-      guard error != .noSuchFile else { return nil }
-      throw WormholeError(error, "inspect", name)
     }
   }
 }

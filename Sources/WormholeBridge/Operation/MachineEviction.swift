@@ -42,6 +42,11 @@ package enum MachineEviction {
           try subjects.memberRecord(member), home.sequence, Home.bytes(nil), machine, dialog)
         count += 1
       }
+      for (channel, home) in records.channels where home.machine == machine {
+        try publish(
+          try subjects.channelRecord(channel), home.sequence, Home.bytes(nil), machine, dialog)
+        count += 1
+      }
       return count
     }
   }

@@ -234,6 +234,7 @@ extension Bridge {
       self.log(
         .notice,
         "machine \(machine) lacks what follows number \(position.number): it is sent again")
+      self.tallies[machine, default: FlowTally()].repetitions += 1
       pair.out.goBack(to: position.number)
     }
   }
@@ -294,6 +295,8 @@ extension Bridge {
     guard !known.isEmpty else { return }
     do {
       let findings = try pair.incoming.receive(known.map { (bundle: $0.0, delay: $0.1) })
+      let gaps = findings.count { $0 == .gap }
+      if gaps > 0 { tallies[machine, default: FlowTally()].gaps += gaps }
       for finding in findings where finding == .otherChain || finding == .earlierGeneration {
         log(.warning, "entries of machine \(machine) do not continue its flow, and are dropped")
       }
@@ -370,9 +373,11 @@ extension Bridge {
     guard let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
     if word == .live { return take(request: message, list, from: machine) }
+    if word == .put { return take(change: message, list, from: machine) }
+    if word == .wake { return take(wake: message, list, from: machine) }
     guard let pair = pairs[machine] else { return }
     switch word {
-    case .here, .live: break
+    case .here, .live, .put, .wake: break
     case .confirm:
       if let position = FlowPosition(list) { confirm(machine, pair, position) }
     case .ask:

@@ -8,6 +8,7 @@ extension Bridge {
   /// Looks at what has changed in the container.
   func take(_ news: BridgeNews.Content, _ now: Instant) {
     takeRequests(news)
+    carryWakes(news.woken)
     for resident in news.residents {
       guard let machine = residents[resident]?.machine, let pair = pair(machine) else { continue }
       pair.changed.insert(resident)
@@ -62,11 +63,12 @@ extension Bridge {
     // that has just joined may not be recorded yet.
     let isQuiet =
       !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
-      && unsettled.isEmpty
+      && unsettled.isEmpty && channels.own.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
-      generation: place.generation, own, full: full, interval: interval)
+      generation: place.generation, own, full: full, interval: interval,
+      channels: channelVersions)
     guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
@@ -93,8 +95,11 @@ extension Bridge {
     if beat.full != full { pairs[machine]?.isDirty = true }
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
+    // Its programs cannot change channels of this machine before they hear of this bridge.
+    if isNew, !channels.own.isEmpty { link?.nextBeat = .longAgo }
     show(machine)
     askHeld(now)
+    confirmCopies(beat.channels, of: machine)
   }
 
   /// Shows the members of a machine as its last heartbeat states them.

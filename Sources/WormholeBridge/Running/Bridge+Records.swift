@@ -46,6 +46,7 @@ extension Bridge {
     guard let subjects = link.subjects else { return }
     homes = [:]
     recorded = nil
+    beginChannels()
     link.records = StreamReader(
       link.jetStream, stream: subjects.recordStream, filter: subjects.allRecords,
       from: .lastPerSubject
@@ -80,6 +81,7 @@ extension Bridge {
       homes[member] = nil
       link.claims.remove(member)
     }
+    forgetLostChannels(given, subjects)
     if !given.contains(subjects.machineRecord(place.machine)) { recorded = nil }
   }
 
@@ -102,6 +104,8 @@ extension Bridge {
       // The member may run already, and is part of the heartbeats from now on.
       if homes[member]?.machine == place.machine { link?.nextBeat = .longAgo }
       settleHome(of: member)
+    case .channelHome(let name): take(channelHome: name, message)
+    case .channelCopy(let name): take(channelCopy: name, message)
     case nil: break
     }
   }

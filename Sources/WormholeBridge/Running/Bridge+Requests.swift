@@ -15,7 +15,9 @@ extension Bridge {
   /// Handles the requests and replies from other threads.
   func takeRequests(_ news: BridgeNews.Content) {
     for request in news.requests { carry(request) }
-    for (subject, payload) in news.replies { reply(to: subject, payload) }
+    for (subject, payload, instead) in news.replies { reply(to: subject, payload, instead) }
+    for name in news.channels { channels.own[name]?.isDirty = true }
+    for (change, answer) in news.changes { ask(change, answer) }
   }
 
   // MARK: The asker's machine
@@ -129,14 +131,15 @@ extension Bridge {
     reply(to: subject, bytes)
   }
 
-  private func reply(to subject: String, _ payload: [UInt8]) {
+  private func reply(to subject: String, _ payload: [UInt8], _ instead: [UInt8]? = nil) {
     guard let link else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subject, payload)
     } catch {
       guard error.kind == .tooLarge,
-        let bytes = RequestTraffic.bytes(
-          .refused("the reply has \(payload.count) bytes, more than the servers carry"))
+        let bytes = instead
+          ?? RequestTraffic.bytes(
+            .refused("the reply has \(payload.count) bytes, more than the servers carry"))
       else { return }
       try? link.connection.publish(subject, bytes)
     }

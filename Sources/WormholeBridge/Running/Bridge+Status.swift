@@ -65,7 +65,7 @@ extension Bridge {
       "servers": .string("\(settings.address)"),
       "members": .dictionary(homes.compactMapValues { $0.machine.map { .string($0) } }),
       "conflicts": .dictionary(conflicts.mapValues { .string($0) }),
-      "machines": .dictionary(machines),
+      "machines": .dictionary(machines), "channels": .dictionary(channelStatus),
       "requests": [
         "sent": .integer(Int64(traffic.sent)), "received": .integer(Int64(traffic.received)),
       ],
@@ -88,6 +88,11 @@ extension Bridge {
         "received": .integer(Int64(pair.incoming.position?.number ?? 0)),
         "contexts": .integer(Int64(pair.out.boundContexts.count)),
       ]
+      list["oldest"] = pair.out.oldest.map { .date($0) }
+      if let tally = tallies[machine] {
+        list["gaps"] = .integer(Int64(tally.gaps))
+        list["repetitions"] = .integer(Int64(tally.repetitions))
+      }
       if let beat = beats[machine] {
         list["interval"] = .real(beat.interval / .seconds(1))
         list["running"] = .integer(Int64(beat.running.count))

@@ -22,6 +22,8 @@ package final class Bridge {
     package var allowsOpenServer = false
     /// How long the first connection may take.
     package var patience: Duration? = nil
+    /// The members of this machine that other machines may wake.
+    package var mayWake: Set<String> = []
 
     package init(group: String, address: RelayAddress) {
       (self.group, self.address) = (group, address)
@@ -65,6 +67,9 @@ package final class Bridge {
   let carrier: Carrier
   let residents: Residents
   let traffic = RequestTraffic()
+  let channels = ChannelTraffic()
+  /// Start members of this machine for other machines.
+  var wakers: [String: WakeWorker] = [:]
   let log: (LogLevel, String) -> Void
   private let watch: CarrierWatch
   private let lock: BridgeLock
@@ -75,6 +80,8 @@ package final class Bridge {
   let nonce: String
   let began: Date
   var pairs: [String: Pair] = [:]
+  /// What this process has seen of each flow, also after a failure.
+  var tallies: [String: FlowTally] = [:]
   /// The machines of pairs that have failed, and when they are read again.
   var failed: [String: (until: Instant, pause: Duration, reason: String)] = [:]
   /// The position in the stream of flows, and the stream.
@@ -163,7 +170,7 @@ package final class Bridge {
     nonce = storage.options.environment.randomName()
     began = Date()
     carrier = try Carrier(container)
-    watch = CarrierWatch(carrier) { news.note($0) }
+    watch = CarrierWatch(carrier, wakes: { news.note(woken: $0) }, { news.note($0) })
     carrier.takeRequests { news.note(request: $0) }
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
@@ -263,6 +270,8 @@ package final class Bridge {
     claimHomes(link, now)
     resumeFailed(now)
     for (machine, pair) in pairs { move(machine, pair, link, now) }
+    carryChannels(link, now)
+    moveChanges(now)
   }
 
   private func deadline(_ link: Link, _ now: Instant) -> Instant {
@@ -271,7 +280,9 @@ package final class Bridge {
     deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
     deadlines += unseen.values.map(\.until)
     // Flows move while the bridge serves.
-    if link.isServing { deadlines += pairs.values.map(\.due) + [nextResumption] }
+    if link.isServing {
+      deadlines += pairs.values.map(\.due) + [nextResumption, nextChannel]
+    }
     // A connection that has something to do at once says so with a time in the past.
     return max(now, deadlines.compactMap { $0 }.min() ?? now + .seconds(1))
   }
@@ -318,6 +329,8 @@ package final class Bridge {
   private func finish() {
     showNobody()
     traffic.desk?.stop()
+    stopChannels()
+    for waker in wakers.values { waker.stop() }
     watch.stop()
     writePosition()
     writeStatus(isOver: true)

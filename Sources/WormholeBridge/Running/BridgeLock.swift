@@ -5,7 +5,7 @@ internal import WormholeSyscalls
 /// Held by the process that serves a container's bridge, and released with its end.
 package final class BridgeLock: Sendable {
   private let file: Descriptor
-  private static let name = "lock"
+  private static let name = Container.bridgeLockName
 
   private init(_ folder: BridgeFolder) throws(Errno) {
     file = try folder.directory.descriptor.open(

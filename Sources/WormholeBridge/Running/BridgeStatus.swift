@@ -1,7 +1,16 @@
+internal import FoundationEssentials
 package import Wormhole
 internal import WormholeContainerStorage
 package import WormholePropertyLists
 internal import WormholeSyscalls
+
+/// How often entries were missing in the flows with a machine.
+struct FlowTally {
+  /// Bundles from the machine that did not follow the entries before them.
+  var gaps = 0
+  /// How often entries were sent again, because the machine lacked them.
+  var repetitions = 0
+}
 
 /// The latest statement of a container's bridge about itself.
 package struct BridgeStatus {
@@ -40,6 +49,61 @@ package struct BridgeStatus {
     return object
   }
 
+  /// For tables: the bridge, each machine, each channel and each conflict.
+  package var rows: [[String: PropertyListValue]] {
+    let object = object
+    func row(
+      _ kind: String, _ name: String, _ standing: String, waiting: Int = 0, age: Int = 0,
+      gaps: Int = 0, file: String
+    ) -> [String: PropertyListValue] {
+      [
+        "name": .string(name), "kind": .string(kind), "standing": .string(standing),
+        "waiting": .integer(Int64(waiting)), "age": .integer(Int64(age)),
+        "gaps": .integer(Int64(gaps)), "file": .string(file),
+      ]
+    }
+    func sorted(_ key: String) -> [(key: String, value: PropertyListValue)] {
+      (object[key]?.dictionaryValue ?? [:]).sorted { $0.key < $1.key }
+    }
+    var standing = object["state"]?.stringValue ?? ""
+    if let trouble = object["trouble"]?.stringValue { standing += ": \(trouble)" }
+    if let clock = object["clock"]?.doubleValue, abs(clock) >= 1 {
+      standing += ", the servers' clock is \(Int(clock)) s ahead"
+    }
+    var rows = [
+      row(
+        "this machine", object["machine"]?.stringValue ?? "", standing,
+        file: "bridge/\(Bridge.statusName)")
+    ]
+    for (machine, flow) in sorted("machines") {
+      let next = flow["next"]?.intValue ?? 1
+      let confirmed = flow["confirmed"]?.intValue ?? 0
+      rows.append(
+        row(
+          "machine", machine, state(of: flow), waiting: max(0, next - 1 - confirmed),
+          age: age(of: flow), gaps: flow["gaps"]?.intValue ?? 0, file: "bridge/out/\(machine)/"))
+    }
+    for (channel, state) in sorted("channels") {
+      rows.append(
+        row("channel", channel, standingOf(channel: state), file: "bridge/\(Bridge.statusName)"))
+    }
+    for (member, reason) in sorted("conflicts") {
+      rows.append(
+        row("conflict", member, reason.stringValue ?? "", file: "bridge/\(Bridge.statusName)"))
+    }
+    return rows
+  }
+
+  private func state(of flow: PropertyListValue) -> String {
+    flow["trouble"]?.stringValue ?? flow["running"]?.intValue.map { "\($0) members run" }
+      ?? "no beat"
+  }
+
+  /// The seconds for which the oldest entry waits; 0 if none does.
+  private func age(of flow: PropertyListValue) -> Int {
+    flow["oldest"]?.dateValue.map { max(0, Int(Date().timeIntervalSince($0))) } ?? 0
+  }
+
   /// For people: the bridge, and a line for each machine and each conflict.
   package var lines: [String] {
     let object = object
@@ -54,6 +118,11 @@ package struct BridgeStatus {
     }) {
       lines.append(line(machine, flow))
     }
+    for (channel, state) in (object["channels"]?.dictionaryValue ?? [:]).sorted(by: {
+      $0.key < $1.key
+    }) {
+      lines.append("channel '\(channel)': \(standingOf(channel: state))")
+    }
     for (member, reason) in (object["conflicts"]?.dictionaryValue ?? [:]).sorted(by: {
       $0.key < $1.key
     }) {
@@ -65,8 +134,18 @@ package struct BridgeStatus {
   private func line(_ machine: String, _ flow: PropertyListValue) -> String {
     if let trouble = flow["trouble"]?.stringValue { return "to \(machine): \(trouble)" }
     func number(_ key: String) -> Int { flow[key]?.intValue ?? 0 }
-    let beat = flow["running"]?.intValue.map { "\($0) members run" } ?? "no beat"
-    return "to \(machine): \(number("confirmed")) of \(number("next") - 1) confirmed, "
-      + "\(number("received")) received, \(beat)"
+    var line =
+      "to \(machine): \(number("confirmed")) of \(number("next") - 1) confirmed, "
+      + "\(number("received")) received, \(state(of: flow))"
+    if flow["oldest"] != nil { line += ", the oldest waits \(age(of: flow)) s" }
+    return line
+  }
+
+  private func standingOf(channel state: PropertyListValue) -> String {
+    let home = state["home"]?.stringValue
+    let place = home == object["machine"]?.stringValue ? "this machine" : home ?? "not known yet"
+    let version = state["version"]?.intValue.map { ", version \($0)" } ?? ""
+    let trouble = state["trouble"]?.stringValue.map { ": \($0)" } ?? ""
+    return "home \(place)\(version)\(trouble)"
   }
 }

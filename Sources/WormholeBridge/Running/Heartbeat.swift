@@ -6,8 +6,8 @@ internal import WormholeSyscalls
 
 /// What a machine says of itself every second: its members that run.
 ///
-/// A machine without such members says so less often. The beat states the interval, so no machine
-/// has to know why another one is quiet.
+/// A machine without such members and without channels says so less often. The beat states the
+/// interval, so no machine has to know why another one is quiet.
 struct Heartbeat {
   struct Running: Equatable {
     let incarnation: Incarnation
@@ -20,6 +20,8 @@ struct Heartbeat {
   let running: [String: Running]
   /// Members with as many waiting messages as they may have.
   let full: Set<String>
+  /// The version of each channel whose home the machine is.
+  let channels: [String: Int]
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant
 
@@ -38,12 +40,13 @@ struct Heartbeat {
   private enum Key {
     static let (generation, here, incarnation) = ("generation", "here", "incarnation")
     static let (program, since, info, full) = ("program", "since", "info", "full")
+    static let channels = "channels"
     static let interval = "every"
   }
 
   static func bytes(
     generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
-    interval: Duration = Heartbeat.interval
+    interval: Duration = Heartbeat.interval, channels: [String: Int] = [:]
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
@@ -56,6 +59,7 @@ struct Heartbeat {
     let list: PropertyListValue = [
       Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
       Key.full: .array(full.map { .string($0) }),
+      Key.channels: .dictionary(channels.mapValues { .integer(Int64($0)) }),
       Key.interval: .real(interval / .seconds(1)),
     ]
     return try? BinaryEncoder().encode(list)
@@ -68,6 +72,7 @@ struct Heartbeat {
     else { return nil }
     self.generation = generation
     arrived = now
+    channels = list[Key.channels]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
     let stated = list[Key.interval]?.doubleValue ?? 1
     let seconds = stated.isFinite ? min(max(stated, 1), Self.longestInterval / .seconds(1)) : 1
     interval = .seconds(seconds)

@@ -6,6 +6,8 @@ internal import WormholeRelay
 struct GroupRecords {
   var machines: [String: (record: MachineRecord, sequence: UInt64)] = [:]
   var homes: [String: Home] = [:]
+  /// The homes of channels.
+  var channels: [String: Home] = [:]
 
   mutating func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
@@ -14,7 +16,8 @@ struct GroupRecords {
         machines[machine] = (record, message.sequence)
       }
     case .member(let member): homes[member] = Home(message)
-    case nil: break
+    case .channelHome(let channel): channels[channel] = Home(message)
+    case .channelCopy, nil: break
     }
   }
 }

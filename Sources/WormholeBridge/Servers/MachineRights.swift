@@ -32,6 +32,8 @@ package struct MachineRights: Sendable {
       publish("whf.*.\(machine)", "send messages through a leaf"),
       publish("whs.*.\(group).x.\(machine)", "record the starts of its bridge"),
       publish("whs.*.\(group).m.*", "record the homes of members"),
+      publish("whs.*.\(group).h.*", "record the homes of channels"),
+      publish("whs.*.\(group).v.*", "publish the contents of channels"),
       publish("whb.\(group).\(machine)", "send heartbeats"),
       publish("whm.*.*.\(machine)", "confirm, and ask other machines"),
       publish("_INBOX.>", "reply to other machines"),

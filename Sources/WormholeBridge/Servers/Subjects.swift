@@ -65,9 +65,20 @@ package struct Subjects: Equatable, Sendable {
     "\(records).m.\(try Self.part(member))"
   }
 
+  func channelRecord(_ channel: String) throws(WormholeError) -> String {
+    "\(records).h.\(try Self.part(channel))"
+  }
+
+  func channelCopy(_ channel: String) throws(WormholeError) -> String {
+    "\(records).v.\(try Self.part(channel))"
+  }
+
   enum Record: Equatable {
     case machine(String)
     case member(String)
+    /// The home of a channel, and its latest content.
+    case channelHome(String)
+    case channelCopy(String)
   }
 
   func record(_ subject: String) -> Record? {
@@ -76,6 +87,8 @@ package struct Subjects: Equatable, Sendable {
     switch parts[3] {
     case "x": return .machine(String(parts[4]))
     case "m": return Self.name(parts[4]).map { .member($0) }
+    case "h": return Self.name(parts[4]).map { .channelHome($0) }
+    case "v": return Self.name(parts[4]).map { .channelCopy($0) }
     default: return nil
     }
   }
@@ -94,6 +107,10 @@ package struct Subjects: Equatable, Sendable {
     case own
     /// A request or an immediate message to a process.
     case live
+    /// A change of a channel, to its home.
+    case put
+    /// A member is to be started.
+    case wake
     /// A machine is asked whether its bridge runs.
     case here
   }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Wormhole
+import WormholeBridge
 import WormholeCommandLine
 import WormholeContainerStorage
 import WormholePropertyLists
@@ -96,6 +97,7 @@ final class Board: Sendable {
     let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
     let lists: [String: PropertyListValue] = [
       "members": list(members()), "queues": list(queues()), "locks": list(locks()),
+      "machines": list(machines()),
     ]
     // A channel that is noted after the list of names began may be missing in the list.
     let known = state.withLock { $0.channels }
@@ -134,6 +136,16 @@ final class Board: Sendable {
         "info": .string(ShownText.of(info.joined(separator: ", "))),
         "file": .string("members/\(Self.file(member.name))/"),
       ]
+    }
+  }
+
+  /// The bridge of the container, and its flows; empty without a bridge.
+  private func machines() -> [PropertyListValue] {
+    guard (try? container.storage.hasBridge) == true,
+      let status = try? BridgeStatus.read(container)
+    else { return [] }
+    return status.rows.map { row in
+      .dictionary(row.mapValues { $0.stringValue.map { .string(ShownText.of($0)) } ?? $0 })
     }
   }
 

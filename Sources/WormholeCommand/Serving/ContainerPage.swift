@@ -38,6 +38,8 @@ extension WebPage {
           claimed: 'Claimed', dead: 'Dead', file: 'Files'}],
         ['members', 'Members', {name: 'Name', state: 'State', program: 'Program',
           process: 'Process', info: 'Info', file: 'Files'}],
+        ['machines', 'Between machines', {name: 'Name', kind: 'Kind', standing: 'State',
+          waiting: 'Not confirmed', age: 'Oldest, s', gaps: 'Gaps', file: 'Files'}],
         ['locks', 'Locks held', {name: 'Name', holder: 'Holder', file: 'File'}],
         ['events', 'Events', {at: 'Time', text: 'Event'}],
       ];

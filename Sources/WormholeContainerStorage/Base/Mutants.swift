@@ -119,6 +119,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case confirmUnstored
   case anyContext
   case anyIncarnation
+  case forgetChange
+  case wakeAny
   case dropRefused
   case trustSenders
   case trustEarly

@@ -26,6 +26,25 @@ extension Container {
     return directory
   }
 
+  package static let bridgeLockName = "lock"
+
+  /// Whether a process carries between this container and other machines now.
+  ///
+  /// It is taken for granted where this process may not look: in the container of a group, the
+  /// directory belongs to the bridge's user.
+  package var isCarried: Bool {
+    get throws(Errno) {
+      do throws(Errno) {
+        let directory = try Self.openOwn(Self.bridgeName, in: root)
+        return try directory.open(Self.bridgeLockName, [.readOnly]).isPresenceLocked()
+      } catch {
+        if error == .accessDenied || error == .notPermitted { return true }
+        guard error == .noSuchFile else { throw error }
+        return false
+      }
+    }
+  }
+
   /// Whether a bridge has ever been started for the container.
   package var hasBridge: Bool {
     get throws(WormholeError) {

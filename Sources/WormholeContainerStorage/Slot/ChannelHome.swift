@@ -108,4 +108,16 @@ extension Slot {
       throw WormholeError(error, operation, self)
     }
   }
+
+  /// Removes the file: the channel is one of this machine.
+  package func removeHome() throws(WormholeError) {
+    let operation = "store the home of channel"
+    guard let directory = try openDirectory(operation) else { return }
+    do throws(Errno) {
+      try directory.descriptor.unlink(ChannelHome.fileName)
+    } catch {
+      guard error != .noSuchFile else { return }
+      throw WormholeError(error, operation, self)
+    }
+  }
 }

@@ -16,7 +16,7 @@ extension Verb {
     ],
     [
       .nats, .tokenFile, .domain, .openServer, .sharedAs, .replicas, .flows, .states, .drop,
-      .machine, .newHome, .messages, .seed, .timeout,
+      .machine, .newHome, .mayWake, .messages, .seed, .timeout,
     ],
     [
       "Without ACTION, carries messages between this container and the containers of the same "
@@ -31,6 +31,11 @@ extension Verb {
         + "prints what the container's bridge is doing. 'rejoin' makes a container that was "
         + "refused as a copy a machine of its own: messages in transit are sent again, marked as "
         + "redelivered, or, with --drop, become dead letters.",
+      "Programs of other machines may start the members in --may-wake, by the launch commands "
+        + "that are registered here, and no others.",
+      "'channel NAME' makes this machine the home of a channel: the other machines of the group "
+        + "get copies of it, and their changes are decided here. 'channel NAME --to M' moves the "
+        + "home to another machine, as soon as the bridge here has a connection.",
       "'doctor' checks everything that the bridge needs: its files and flows, the servers, their "
         + "streams, and every right of the machine. Each finding states the remedy; it exits with "
         + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
@@ -55,6 +60,8 @@ extension Verb {
       Example("wormhole bridge --group cinema --token-file token", "carry until it is ended"),
       Example("wormhole bridge status --group cinema", "print the flows and their ages"),
       Example(
+        "wormhole bridge channel seats --group cinema", "share a channel of this machine"),
+      Example(
         "wormhole bridge doctor --group cinema --token-file token", "check what the bridge needs"),
       Example("wormhole bridge rights --group cinema", "print the rights of this machine"),
       Example(
@@ -71,7 +78,7 @@ extension Verb {
       let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
     }
-    if invocation.operands.count > 1, action != .move, action != .evict {
+    if invocation.operands.count > 1, action != .move, action != .evict, action != .channel {
       throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
     }
     switch action {
@@ -79,6 +86,7 @@ extension Verb {
     case .setup: return try invocation.setUpServers()
     case .status: return try invocation.bridgeStatus()
     case .rejoin: return try invocation.rejoin()
+    case .channel: return try invocation.addChannel()
     case .doctor: return try invocation.checkBridge()
     case .rights: return try invocation.printRights()
     case .move: return try invocation.moveMember()
@@ -89,7 +97,7 @@ extension Verb {
 }
 
 enum BridgeAction: String, CaseIterable {
-  case run, setup, status, doctor, rights, move, evict, rejoin, trial
+  case run, setup, status, doctor, rights, channel, move, evict, rejoin, trial
 }
 
 extension Option {
@@ -108,6 +116,9 @@ extension Option {
   fileprivate static let machine = Option(
     "machine", .any("M"), "machine with the rights; by default the container's")
   fileprivate static let newHome = Option("to", .any("M"), "machine that becomes the home")
+  fileprivate static let mayWake = Option(
+    "may-wake", .member("NAME"), "member that programs of other machines may start",
+    isRepeatable: true)
   fileprivate static let replicas = Option(
     "replicas", .any("N"), "number of servers that have each message; 3 by default")
   fileprivate static let flows = Option(
@@ -144,6 +155,7 @@ extension Invocation {
     settings.domain = value(.domain)
     settings.allowsOpenServer = has(.openServer)
     settings.patience = try seconds(.timeout)
+    settings.mayWake = Set(values(.mayWake))
     return settings
   }
 
@@ -192,6 +204,20 @@ extension Invocation {
     let count = try Rejoining.run(open(create: false), drops: has(.drop))
     let fate = has(.drop) ? "dead-lettered" : "sent again"
     output.tell("the container is a new machine; messages in transit \(fate): \(count)")
+    return 0
+  }
+
+  fileprivate func addChannel() throws -> Int32 {
+    let channel = try named("channel")
+    if let to = value(.newHome) {
+      let machine = try machineName(to)
+      try Bridge.moveChannel(channel, to: machine, of: open(create: false))
+      output.tell("the bridge moves the home of channel '\(channel)' to machine \(machine)")
+      return 0
+    }
+    let isNew = try Bridge.addChannel(channel, of: open(create: true))
+    let what = isNew ? "is now" : "was already"
+    output.tell("this machine \(what) the home of channel '\(channel)'")
     return 0
   }
 

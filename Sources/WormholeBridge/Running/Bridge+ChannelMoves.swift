@@ -1,0 +1,213 @@
+package import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeRelay
+internal import WormholeSyscalls
+
+/// A channel of this machine on its way to another home.
+struct ChannelMove {
+  let machine: String
+  /// What the new home gets; nil until the channel is given away.
+  var legacy: Carrier.ChannelLegacy?
+  var isPublished = false
+  var isUnderWay = false
+  var retry = Instant.longAgo
+
+  init(to machine: String) { self.machine = machine }
+}
+
+/// Moving the home of a channel.
+///
+/// Only an operator's command on the present home begins a move, as a file that the bridge reads.
+/// The bridge then makes the channel a copy, publishes its last content with the IDs of the changes
+/// made last, and changes the home's record, in this order. The new home takes the channel when it
+/// reads the record. Each step may be repeated, so a bridge that is killed continues.
+extension Bridge {
+  /// Begins the move of a channel whose home is this machine, or the move to this machine of a
+  /// channel whose home was given up.
+  package static func moveChannel(
+    _ name: String, to machine: String, of container: SharedContainer
+  ) throws(WormholeError) {
+    let operation = "move channel"
+    let folder = try BridgeFolder(of: container.storage)
+    var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+    let isHome = list.names.contains(name)
+    let isOwn = try Place.read(folder)?.machine == machine
+    guard isHome != isOwn else {
+      throw WormholeError(
+        .conflict, operation, name,
+        because: isHome ? "this machine is its home already" : "this machine is not its home",
+        hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
+          + "lost, give it up with 'wormhole bridge evict', and move the channel to this machine")
+    }
+    if isHome { list.moves[name] = machine } else { list.claims.insert(name) }
+    try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+  }
+
+  // MARK: The former home
+
+  func move(channel name: String, _ link: Link, _ subjects: Subjects, _ now: Instant) {
+    guard var move = channels.moves[name], !move.isUnderWay, move.retry <= now,
+      channels.own[name]?.isPublishing != true, let home = channels.homes[name]
+    else { return }
+    do throws(WormholeError) {
+      guard home.machine == place.machine else {
+        // The record has changed: the channel is a copy from here on.
+        return try forget(channel: name)
+      }
+      if move.legacy == nil {
+        // A machine that does not exist would never take the channel.
+        guard beats[move.machine] != nil else {
+          return wait(with: &move, of: name, "the new home, \(move.machine), cannot be reached")
+        }
+        move.legacy = try carrier.giveAway(name, to: move.machine)
+      }
+    } catch {
+      return wait(with: &move, of: name, error.reason)
+    }
+    move.isUnderWay = true
+    channels.moves[name] = move
+    if !move.isPublished, let legacy = move.legacy, let content = legacy.content {
+      publish(content, legacy.operations, of: name, to: move.machine, link, subjects)
+    } else {
+      record(move.machine, as: name, after: home, link, subjects)
+    }
+  }
+
+  private func wait(with move: inout ChannelMove, of name: String, _ reason: String) {
+    channels.conflicts[name] = "its home is not moved: \(reason)"
+    move.retry = .now + .seconds(1)
+    channels.moves[name] = move
+  }
+
+  private func publish(
+    _ content: Carrier.ChannelContent, _ operations: [String: String], of name: String,
+    to machine: String, _ link: Link, _ subjects: Subjects
+  ) {
+    guard let subject = try? subjects.channelCopy(name),
+      let bytes = ChannelTraffic.bytes(
+        content, of: place.machine, heir: machine, operations, offset: clockOffset ?? 0)
+    else { return keep(channel: name) }
+    link.jetStream.publish(subject, bytes, within: .seconds(10)) { [weak self, weak link] result in
+      guard let self, self.link === link else { return }
+      if case .failure(let failure) = result, failure.kind == .tooLarge {
+        return self.keep(channel: name)
+      }
+      self.noteStep(result, of: name) { $0.isPublished = true }
+    }
+  }
+
+  /// Ends the move of a channel whose content cannot be carried: the record still has this machine.
+  private func keep(channel name: String) {
+    guard var move = channels.moves[name], let legacy = move.legacy else { return }
+    move.isUnderWay = false
+    do throws(WormholeError) {
+      try carrier.adopt(legacy, as: name)
+      var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+      list.moves[name] = nil
+      try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+      channels.moves[name] = nil
+      channels.conflicts[name] = "its home is not moved: \(ChannelTraffic.excess)"
+    } catch {
+      wait(with: &move, of: name, error.reason)
+    }
+  }
+
+  private func record(
+    _ machine: String, as name: String, after home: Home, _ link: Link, _ subjects: Subjects
+  ) {
+    guard let subject = try? subjects.channelRecord(name) else { return }
+    link.jetStream.publish(
+      subject, expectedLast: home.sequence, Home.bytes(machine, after: home), within: .seconds(10)
+    ) { [weak self, weak link] result in
+      guard let self, self.link === link else { return }
+      // The reader of the records shows the change.
+      self.noteStep(result, of: name) { $0.retry = .now + .seconds(1) }
+    }
+  }
+
+  private func noteStep<Success>(
+    _ result: Result<Success, RelayFailure>, of name: String, _ note: (inout ChannelMove) -> Void
+  ) {
+    guard var move = channels.moves[name] else { return }
+    move.isUnderWay = false
+    switch result {
+    case .success: note(&move)
+    case .failure(let failure):
+      move.retry = .now + .seconds(1)
+      self.note(publish: failure)
+    }
+    channels.moves[name] = move
+  }
+
+  private func forget(channel name: String) throws(WormholeError) {
+    var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+    list.names.remove(name)
+    list.moves[name] = nil
+    try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+    channels.own.removeValue(forKey: name)?.watch?.stop()
+    channels.moves[name] = nil
+    channels.conflicts[name] = nil
+    storeCopy(of: name)
+  }
+
+  // MARK: The new home
+
+  /// Takes a channel whose home has become this machine.
+  ///
+  /// The last content of the former home precedes the record in the stream.
+  func inherit(channel name: String) {
+    guard channels.homes[name]?.machine == place.machine, channels.moves[name] == nil,
+      let copy = channels.copies[name], copy.heir == place.machine
+    else { return }
+    do throws(WormholeError) {
+      // Also for a listed channel: the bridge may have been killed in between.
+      var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+      // It was given away again before a content of its own was published.
+      guard list.moves[name] == nil else { return }
+      if list.names.insert(name).inserted {
+        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+      }
+      try adopt(name, Carrier.ChannelLegacy(copy.content, copy.operations))
+    } catch {
+      log(.warning, "\(error)")
+      channels.conflicts[name] = error.reason
+    }
+  }
+
+  private func adopt(_ name: String, _ legacy: Carrier.ChannelLegacy) throws(WormholeError) {
+    try carrier.adopt(legacy, as: name)
+    channels.conflicts[name] = nil
+    channels.nextLook = .longAgo
+    // The former home has made the change in progress, or will never make it.
+    guard let queue = channels.queues[name], let asked = queue.current else { return }
+    let isMade = legacy.operations[place.machine] == asked.change.operation
+    queue.end(
+      isMade
+        ? Carrier.ChannelAnswer(.made, version: legacy.content?.version ?? 0)
+        : Carrier.ChannelAnswer(.unreachable, reason: "the home has moved to this machine"))
+  }
+
+  /// Takes a copy whose home was given up, with the content that has arrived here.
+  func take(lostChannel name: String, _ link: Link, _ subjects: Subjects) {
+    guard let home = channels.homes[name]?.machine else {
+      return claim(channel: name, link, subjects)
+    }
+    do throws(WormholeError) {
+      if home == place.machine {
+        let content = try carrier.content(of: name)
+        var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+        list.names.insert(name)
+        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+        try adopt(name, Carrier.ChannelLegacy(content, [:]))
+        list.claims.remove(name)
+        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+        channels.wanted.remove(name)
+      } else {
+        channels.conflicts[name] = "its home, machine \(home), was not given up"
+      }
+    } catch {
+      channels.conflicts[name] = error.reason
+    }
+  }
+}

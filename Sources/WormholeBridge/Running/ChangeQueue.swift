@@ -1,0 +1,135 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// The changes that programs of this machine ask of a channel's home, one after the other.
+///
+/// The home keeps the ID of this machine's last change only. So the next change is asked when the
+/// home has answered the one before, whatever happened to its reply. The change in progress is in a
+/// file before it is asked, together with the last changes that were made. The next bridge asks the
+/// home again first, and a program that asks again gets the missed answer.
+final class ChangeQueue {
+  typealias Answer = @Sendable (Carrier.ChannelAnswer) -> Void
+
+  struct Asked {
+    let change: Carrier.ChannelChange
+    /// Nil if the program asked a bridge that has ended.
+    var answer: Answer?
+    /// Whether the home may have received it.
+    var wasSent: Bool
+    var number = 0
+  }
+
+  var waiting: [Asked] = []
+  var current: Asked?
+  var isAsking = false
+  var retry = Instant.longAgo
+  /// The changes that were made last, the newest one last, and their versions.
+  private(set) var made: [(operation: String, version: Int)] = []
+
+  private let folder: BridgeFolder
+  private let file: String
+
+  private static let mostMade = 64
+
+  private enum Key {
+    static let (change, made, operation, version) = ("change", "made", "operation", "version")
+  }
+
+  /// - Parameter folder: the directory of the changes.
+  init(_ folder: BridgeFolder, _ channel: String) throws(WormholeError) {
+    self.folder = folder
+    file = try Self.file(channel)
+    guard let list = try Self.read(file, folder) else { return }
+    made = (list[Key.made]?.arrayValue ?? []).compactMap { one in
+      guard let operation = one[Key.operation]?.stringValue,
+        let version = one[Key.version]?.intValue
+      else { return nil }
+      return (operation, version)
+    }
+    current = list[Key.change].flatMap { ChannelTraffic.change($0) }.map {
+      Asked(change: $0, answer: nil, wasSent: true)
+    }
+  }
+
+  /// The file is not synced: only a power cut damages it, and ends the programs that ask, too.
+  private static func read(
+    _ file: String, _ folder: BridgeFolder
+  ) throws(WormholeError) -> PropertyListValue? {
+    do throws(WormholeError) {
+      return try folder.read(file)
+    } catch {
+      guard error.code == .damaged else { throw error }
+      return nil
+    }
+  }
+
+  private static let mark = ".plist"
+
+  private static func file(_ channel: String) throws(WormholeError) -> String {
+    try Container.escape(channel) + mark
+  }
+
+  /// The channel of a file; nil for other names.
+  static func channel(_ file: String) -> String? {
+    file.ends(with: mark) ? EscapedName.unescape(String(file.dropLast(mark.utf8.count))) : nil
+  }
+
+  /// Adds a change, or the new request of a program for a known change.
+  func add(_ change: Carrier.ChannelChange, _ answer: @escaping Answer) {
+    if let known = made.last(where: { $0.operation == change.operation }) {
+      return answer(Carrier.ChannelAnswer(.made, version: known.version))
+    }
+    if current?.change.operation == change.operation {
+      current?.answer = answer
+    } else if let place = waiting.firstIndex(where: { $0.change.operation == change.operation }) {
+      waiting[place].answer = answer
+    } else {
+      waiting.append(Asked(change: change, answer: answer, wasSent: false))
+    }
+  }
+
+  /// Begins with the next change, once the file has it.
+  func begin(_ number: Int) throws(WormholeError) {
+    guard current == nil, var next = waiting.first else { return }
+    if !Mutants.has(.forgetChange) { try write(next.change) }
+    next.number = number
+    waiting.removeFirst()
+    (current, retry) = (next, .longAgo)
+  }
+
+  /// Ends the change in progress with the home's answer.
+  func end(_ answer: Carrier.ChannelAnswer) {
+    guard let one = current else { return }
+    switch answer.result {
+    case .made:
+      made.append((one.change.operation, answer.version))
+      made.removeFirst(max(0, made.count - Self.mostMade))
+    case .differs: break
+    case .unreachable, .refused:
+      // The next bridge must not ask for it again.
+      do throws(WormholeError) { try write(nil) } catch { return retry = .now + .seconds(1) }
+    }
+    current = nil
+    one.answer?(answer)
+  }
+
+  /// Fails all that the home cannot have received.
+  func failWaiting(_ reason: String) {
+    let all = waiting
+    waiting = []
+    for one in all { one.answer?(Carrier.ChannelAnswer(.unreachable, reason: reason)) }
+  }
+
+  private func write(_ change: Carrier.ChannelChange?) throws(WormholeError) {
+    var list: [String: PropertyListValue] = [
+      Key.made: .array(
+        made.map {
+          [Key.operation: .string($0.operation), Key.version: .integer(Int64($0.version))]
+        })
+    ]
+    list[Key.change] = change.map { .dictionary(ChannelTraffic.list($0)) }
+    try folder.write(file, .dictionary(list), sync: false)
+  }
+}

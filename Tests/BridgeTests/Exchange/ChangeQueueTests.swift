@@ -1,0 +1,90 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+
+@testable import WormholeBridge
+
+/// Changes that a machine asks of the home of a channel, while its bridge is killed.
+@Suite(.blocking) struct ChangeQueueTests {
+  private let directory: TemporaryDirectory
+  private let container: SharedContainer
+  private let answers = Heard<String>()
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    container = try SharedContainer(directory: directory.path)
+  }
+
+  /// The queue of the next bridge.
+  private func queue() throws -> ChangeQueue {
+    try ChangeQueue(BridgeFolder(["changes"], of: container.storage), "seats")
+  }
+
+  private func change(_ operation: String) -> Carrier.ChannelChange {
+    Carrier.ChannelChange(channel: "seats", operation: operation, expected: 1, value: 2)
+  }
+
+  private func add(_ operation: String, to queue: ChangeQueue) {
+    queue.add(change(operation)) { [answers] answer in
+      answers.add("\(operation): \(answer.result.rawValue) \(answer.version)")
+    }
+  }
+
+  @Test func theNextBridgeAsksForTheChangeInProgressFirst() throws {
+    let first = try queue()
+    add("a", to: first)
+    add("b", to: first)
+    try first.begin(1)
+    #expect(first.current?.change.operation == "a")
+    let second = try queue()
+    #expect(second.current?.change.operation == "a")
+    // The programs ask again under the same IDs.
+    add("b", to: second)
+    add("a", to: second)
+    try second.begin(2)
+    #expect(second.current?.change.operation == "a", "one after the other")
+    second.end(Carrier.ChannelAnswer(.made, version: 2))
+    #expect(answers.all == ["a: made 2"])
+    try second.begin(3)
+    #expect(second.current?.change.operation == "b")
+  }
+
+  /// The reply to the program was lost with the bridge; the home knows only the last change.
+  @Test func aChangeThatWasMadeIsKnownToTheNextBridge() throws {
+    let first = try queue()
+    for (number, operation) in ["a", "b"].enumerated() {
+      add(operation, to: first)
+      try first.begin(number + 1)
+      first.end(Carrier.ChannelAnswer(.made, version: number + 2))
+    }
+    add("c", to: first)
+    try first.begin(3)
+    let second = try queue()
+    add("a", to: second)
+    add("b", to: second)
+    #expect(answers.all == ["a: made 2", "b: made 3", "a: made 2", "b: made 3"])
+    #expect(second.waiting.isEmpty && second.current?.change.operation == "c")
+  }
+
+  /// The file is not synced: after a power cut it may have any content.
+  @Test func aDamagedFileHoldsNothingUp() throws {
+    let first = try queue()
+    add("a", to: first)
+    try first.begin(1)
+    try directory.write("torn", to: "bridge/changes/seats.plist")
+    let second = try queue()
+    add("b", to: second)
+    try second.begin(2)
+    #expect(second.current?.change.operation == "b")
+  }
+
+  @Test func aRefusedChangeIsNotAskedAgain() throws {
+    let first = try queue()
+    add("a", to: first)
+    try first.begin(1)
+    first.end(Carrier.ChannelAnswer(.refused, reason: "no"))
+    #expect(try queue().current == nil)
+  }
+}
