@@ -3,7 +3,7 @@ internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
-/// The changes that programs of this machine ask of a channel's home, one after the other.
+/// The changes that programs of this machine request from the home of a channel, in order.
 ///
 /// The home keeps the ID of this machine's last change only. So the next change is asked when the
 /// home has answered the one before, whatever happened to its reply. The change in progress is in a
@@ -16,7 +16,7 @@ final class ChangeQueue {
     let change: Carrier.ChannelChange
     /// Nil if the program asked a bridge that has ended.
     var answer: Answer?
-    /// Whether the home may have received it.
+    /// Whether the home may have received the change.
     var wasSent: Bool
     var number = 0
   }
@@ -25,7 +25,7 @@ final class ChangeQueue {
   var current: Asked?
   var isAsking = false
   var retry = Instant.longAgo
-  /// The changes that were made last, the newest one last, and their versions.
+  /// The latest changes and their versions, the newest change at the end.
   private(set) var made: [(operation: String, version: Int)] = []
 
   private let folder: BridgeFolder
@@ -108,7 +108,7 @@ final class ChangeQueue {
       made.removeFirst(max(0, made.count - Self.mostMade))
     case .differs: break
     case .unreachable, .refused:
-      // The next bridge must not ask for it again.
+      // The next bridge must not request the change again.
       do throws(WormholeError) { try write(nil) } catch { return retry = .now + .seconds(1) }
     }
     current = nil

@@ -12,7 +12,7 @@ final class ChannelTraffic {
     /// Whether the content may be newer than what the servers have.
     var isDirty = true
     var isPublishing = false
-    /// When it may be published again.
+    /// When the channel may be published again.
     var next = Instant.longAgo
     /// The version that was read last, and the version on the servers.
     var version: Int?
@@ -31,7 +31,7 @@ final class ChannelTraffic {
   }
 
   var own: [String: Own] = [:]
-  /// Copies that become channels of this machine, because their home was given up.
+  /// Copies that become channels of this machine, because an operator gave the home up.
   var wanted: Set<String> = []
   /// The channels of this machine on their way to another home.
   var moves: [String: ChannelMove] = [:]
@@ -80,7 +80,7 @@ final class ChannelTraffic {
   struct List: Equatable {
     var names: Set<String>
     var moves: [String: String]
-    /// Copies that become channels of this machine, because their home was lost.
+    /// Copies that become channels of this machine after the loss of the home.
     var claims: Set<String>
 
     init(_ list: PropertyListValue?) {
@@ -197,7 +197,7 @@ final class ChannelTraffic {
     return try? BinaryEncoder().encode(PropertyListValue.dictionary(list))
   }
 
-  /// The answer in place of one with a value that cannot be carried.
+  /// The answer in place of an answer whose value cannot be carried.
   static func tooLarge(offset: Int64) -> [UInt8]? {
     bytes(
       Carrier.ChannelAnswer(

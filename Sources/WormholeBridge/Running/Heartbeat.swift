@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 
 /// What a machine says of itself every second: its members that run.
 ///
-/// A machine without such members and without channels says so less often. The beat states the
+/// A machine without members and channels sends fewer heartbeats. The beat states the
 /// interval, so no machine has to know why another one is quiet.
 struct Heartbeat {
   struct Running: Equatable {

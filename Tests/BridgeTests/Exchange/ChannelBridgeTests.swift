@@ -113,7 +113,7 @@ import WormholeSyscalls
       ["a", "b"].map {
         Seller(
           name: "\(number)\($0)", path: machine.path,
-          rest: number == 0 ? .seconds(1) : .zero)
+          rest: number == 0 ? .seconds(3) : .zero)
       }
     }
     let failures = Heard<String>()
