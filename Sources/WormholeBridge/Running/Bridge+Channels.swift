@@ -7,9 +7,9 @@ internal import WormholeSyscalls
 
 /// Channels with a home on one machine, and copies on the others.
 ///
-/// A file lists the channels of this machine. `wormhole bridge channel` adds channels and moves. The
-/// home's bridge writes the home's record once, and publishes the latest content of the channel as
-/// another record of the group. All machines read the records.
+/// A file lists the channels of this machine. `wormhole bridge channel` adds channels, and moves.
+/// The home's bridge writes the home's record once, and publishes the latest content of the channel
+/// as another record of the group. All machines read the records.
 extension Bridge {
   /// Makes this machine the home of a channel; false if the channel was named before.
   package static func addChannel(
