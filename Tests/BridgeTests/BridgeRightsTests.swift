@@ -51,7 +51,7 @@ import WormholeSyscalls
       try bridge.errors.contains("carrying between machines")
     }
     let doctor = try hub.run(["doctor"], container: machine, as: hub.leaf)
-    #expect(doctor.output.contains("7 of 16 rights were tried and work"), "\(doctor.output)")
+    #expect(doctor.output.contains("7 of 18 rights were tried and work"), "\(doctor.output)")
     #expect(doctor.status == .exited(0), "\(doctor.output)")
     #expect(!bridge.hasEnded)
     try bridge.child.send(.terminate)

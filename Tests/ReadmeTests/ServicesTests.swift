@@ -26,7 +26,7 @@ import WormholeTesting
       }
       try await UsualServices.$shutdown.withValue(shutdown) { try await service.run() }
     }
-    try await WormholeTesting.eventually("it works") {
+    try await WormholeTesting.eventually("it works", within: patience) {
       handled.withLock { $0 } == 7 && ends.withLock { $0.count } == 1
     }
     for end in ends.withLock({ $0 }) { end() }

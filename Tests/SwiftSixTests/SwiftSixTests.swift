@@ -38,7 +38,7 @@ import WormholeTesting
     let heard = Heard<Int>()
     try timetable.follow { heard.add(1) }
     try Timetable(group: group).save([Movie(id: 1, title: "M", hour: 22)])
-    try await WormholeTesting.eventually("the notification") { heard.count >= 1 }
+    try await WormholeTesting.eventually("the notification", within: patience) { heard.count >= 1 }
     timetable.load()
     #expect(timetable.movies.map(\.title) == ["M"])
     timetable.unfollow()
@@ -60,9 +60,9 @@ import WormholeTesting
     let heard = Heard<Int>()
     await player.start { heard.add(1) }
     remote.press(.up)
-    try await WormholeTesting.eventually("the press") { heard.count == 1 }
+    try await WormholeTesting.eventually("the press", within: patience) { heard.count == 1 }
     remote.turn(to: 0.5)
-    try await WormholeTesting.eventually("the volume") { heard.count == 2 }
+    try await WormholeTesting.eventually("the volume", within: patience) { heard.count == 2 }
     #expect(await player.presses == [.up])
     #expect(await player.volume == 0.5)
     #expect(await player.latest == .up)

@@ -97,13 +97,15 @@ import WormholeSyscalls
       }
     }
     let count = Count()
-    try await WormholeTesting.eventually("three looks") { await count.look() == 3 }
+    try await WormholeTesting.eventually("three looks", within: patience) {
+      await count.look() == 3
+    }
     #expect(await count.looks == 3)
   }
 
   @Test func eventuallyWaits() async throws {
     let heard = Heard<Int>()
-    try await WormholeTesting.eventually("three looks") {
+    try await WormholeTesting.eventually("three looks", within: patience) {
       heard.add(1)
       return heard.count == 3
     }

@@ -39,14 +39,14 @@ struct TestProcessTests {
     let phone = try await container.open().join(as: "phone")
     let process = try TestProcess("wormhole", ["receive", "--as", "watch"], in: container)
     let watch = phone.peer("watch")
-    try await WormholeTesting.eventually("the watch to join") {
+    try await WormholeTesting.eventually("the watch to join", within: patience) {
       // The watch is running a moment before it has written its profile; without a profile it has
       // never joined.
       try watch.reachability == .running && watch.profile != nil
     }
     try process.kill()
     #expect(try await process.exitStatus() == .signalled(9))
-    try await WormholeTesting.eventually("the watch to go") {
+    try await WormholeTesting.eventually("the watch to go", within: patience) {
       try watch.reachability == .notRunning
     }
   }
@@ -56,7 +56,7 @@ struct TestProcessTests {
     let shared = try await container.open()
     var process: TestProcess? = try TestProcess(
       "wormhole", ["receive", "--as", "watch"], in: container)
-    try await WormholeTesting.eventually("the watch to join") {
+    try await WormholeTesting.eventually("the watch to join", within: patience) {
       try shared.peer("watch").reachability == .running
     }
     let number = try #require(process?.processID)

@@ -41,7 +41,9 @@ import WormholeTesting
       try interrupt(attempts)
     }
     let next = try queue.work { _, message in heard.add(try Handed(message)) }
-    try await WormholeTesting.eventually("both have ended") { try queue.messages.isEmpty }
+    try await WormholeTesting.eventually("both have ended", within: patience) {
+      try queue.messages.isEmpty
+    }
     next.stop()
     #expect(heard.all == [Handed(1, 2)])
     let letters = try queue.deadLetters
@@ -58,16 +60,16 @@ import WormholeTesting
     }
     for number in 1...2 {
       try await queue.send(number, .quick())
-      try await WormholeTesting.eventually("two attempts have failed") {
+      try await WormholeTesting.eventually("two attempts have failed", within: patience) {
         clock.advance(by: .seconds(1))
         return heard.count == 2 * number
       }
     }
-    try await WormholeTesting.eventually("one is a dead letter") {
+    try await WormholeTesting.eventually("one is a dead letter", within: patience) {
       try queue.deadLetters.count == 1 && queue.messages.count == 1
     }
     #expect(try queue.discard(id: #require(queue.deadLetters.first).id))
-    try await WormholeTesting.eventually("the other one is a dead letter") {
+    try await WormholeTesting.eventually("the other one is a dead letter", within: patience) {
       clock.advance(by: .seconds(30))
       return try queue.deadLetters.count == 1
     }

@@ -26,12 +26,14 @@ import WormholeTesting
     var working: [Subscription] = []
     for _ in 0..<3 { working.append(try other().work(concurrency: 2) { job, _ in heard.add(job) }) }
     for number in 201...240 { try await queue.send(number, .quick()) }
-    try await WormholeTesting.eventually("all are handled") { heard.count >= 240 }
+    try await WormholeTesting.eventually("all are handled", within: patience) { heard.count >= 240 }
     for one in working { one.stop() }
     for one in working { try await one.finished() }
     #expect(heard.all.sorted() == Array(1...240))
     #expect(try queue.messages.isEmpty)
-    try await WormholeTesting.eventually("no worker is left") { try workers() == [] }
+    try await WormholeTesting.eventually("no worker is left", within: patience) {
+      try workers() == []
+    }
   }
 
   @Test func aSingleWorkerKeepsTheOrder() async throws {
@@ -40,7 +42,7 @@ import WormholeTesting
     let working = try queue.work { job, _ in heard.add(job) }
     for number in 21...60 { try await queue.send(number, .quick()) }
     try await queue.send(contentsOf: Array(61...80), .quick())
-    try await WormholeTesting.eventually("all are handled") { heard.count >= 80 }
+    try await WormholeTesting.eventually("all are handled", within: patience) { heard.count >= 80 }
     working.stop()
     #expect(heard.all == Array(1...80))
   }
@@ -50,7 +52,7 @@ import WormholeTesting
     try await queue.send(4, .quick { $0.isUrgent = true })
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try await WormholeTesting.eventually("all are handled") { heard.count >= 4 }
+    try await WormholeTesting.eventually("all are handled", within: patience) { heard.count >= 4 }
     working.stop()
     #expect(heard.all == [4, 1, 2, 3])
   }
@@ -95,7 +97,7 @@ import WormholeTesting
     #expect(try queue.retry(id: sent.id))
     let again = Heard<Handed>()
     let second = try queue.work { _, message in again.add(try Handed(message)) }
-    try await WormholeTesting.eventually("it is tried again") { again.count == 1 }
+    try await WormholeTesting.eventually("it is tried again", within: patience) { again.count == 1 }
     second.stop()
     #expect(again.all == [Handed(7, 1, marked: true)])
     #expect(try queue.deadLetters.isEmpty)
@@ -124,7 +126,9 @@ import WormholeTesting
     try await jobs.send(2, .quick())
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try await WormholeTesting.eventually("the second is handled") { heard.count == 1 }
+    try await WormholeTesting.eventually("the second is handled", within: patience) {
+      heard.count == 1
+    }
     working.stop()
     #expect(heard.all == [2])
     #expect(try await sent.waitForStatus(within: .seconds(20)) == .expired)
@@ -141,13 +145,15 @@ import WormholeTesting
       begun.signal { $0 += 1 }
       try await untilCancelled()
     }
-    try await WormholeTesting.eventually("both are claimed") { begun.withLock { $0 } == 2 }
+    try await WormholeTesting.eventually("both are claimed", within: patience) {
+      begun.withLock { $0 } == 2
+    }
     working.stop()
     try await working.finished()
     #expect(try workers() == [])
     let heard = Heard<Handed>()
     let second = try queue.work { _, message in heard.add(try Handed(message)) }
-    try await WormholeTesting.eventually("both are handled") { heard.count == 2 }
+    try await WormholeTesting.eventually("both are handled", within: patience) { heard.count == 2 }
     second.stop()
     let marked = heard.all.sorted { $0.number < $1.number }
     #expect(marked == [Handed(1, marked: true), Handed(2, marked: true)])
@@ -161,7 +167,9 @@ import WormholeTesting
       // Ends with the task.
       try? await untilCancelled()
     }
-    try await WormholeTesting.eventually("it is claimed") { begun.withLock { $0 } }
+    try await WormholeTesting.eventually("it is claimed", within: patience) {
+      begun.withLock { $0 }
+    }
     working.stop()
     try await working.finished()
     #expect(try queue.messages.isEmpty)
@@ -176,7 +184,9 @@ import WormholeTesting
     let heard = Heard<Handed>()
     let working = try other().work { _, message in heard.add(try Handed(message)) }
     await #expect(throws: Never.self) {
-      try await WormholeTesting.eventually("it is handled by another") { heard.count == 1 }
+      try await WormholeTesting.eventually("it is handled by another", within: patience) {
+        heard.count == 1
+      }
     }
     working.stop()
     #expect(heard.all == [Handed(1, 2)])
@@ -196,7 +206,9 @@ import WormholeTesting
       heard.add(try Handed(message))
       if message.attempt == 1 { try await untilCancelled() }
     }
-    try await WormholeTesting.eventually("it is handled again") { heard.count >= 2 }
+    try await WormholeTesting.eventually("it is handled again", within: patience) {
+      heard.count >= 2
+    }
     working.stop()
     try await working.finished()
     // On a busy machine the second attempt may be late as well.
@@ -254,7 +266,9 @@ import WormholeTesting
       heard.add(try Handed(message))
       if heard.count < 3 { message.requeue(after: .milliseconds(heard.count)) }
     }
-    try await WormholeTesting.eventually("it is handled at last") { heard.count == 3 }
+    try await WormholeTesting.eventually("it is handled at last", within: patience) {
+      heard.count == 3
+    }
     working.stop()
     try await working.finished()
     #expect(heard.all == [Handed(1), Handed(1), Handed(1)])
@@ -290,10 +304,14 @@ import WormholeTesting
       return count
     }
     try await queue.send(1, .quick())
-    try await WormholeTesting.eventually("it is handled") { try queue.messages.isEmpty }
+    try await WormholeTesting.eventually("it is handled", within: patience) {
+      try queue.messages.isEmpty
+    }
     loop.cancel()
     #expect(try await loop.value == 1)
-    try await WormholeTesting.eventually("no worker is left") { try workers() == [] }
+    try await WormholeTesting.eventually("no worker is left", within: patience) {
+      try workers() == []
+    }
   }
 
   @Test func closingTheContainerEndsTheWorkers() async throws {
@@ -335,7 +353,9 @@ import WormholeTesting
     #expect(try meeting.container.queues() == ["jobs"])
     #expect(refusal()?.code == .refused)
     let sent = try await queue.send(1, .quick())
-    try await WormholeTesting.eventually("it is a dead letter") { try queue.deadLetters.count == 1 }
+    try await WormholeTesting.eventually("it is a dead letter", within: patience) {
+      try queue.deadLetters.count == 1
+    }
     working.stop()
     try await working.finished()
     #expect(refusal()?.code == .refused)
@@ -353,7 +373,9 @@ import WormholeTesting
     #expect(try queue.messages.count == 1)
     let heard = Heard<Handed>()
     let receiving = try member.note(heard)
-    try await WormholeTesting.eventually("the member has its message") { heard.count == 1 }
+    try await WormholeTesting.eventually("the member has its message", within: patience) {
+      heard.count == 1
+    }
     receiving.stop()
     #expect(heard.all == [Handed(2)])
     #expect(try queue.messages.count == 1)
@@ -367,8 +389,10 @@ import WormholeTesting
     try meeting.overwrite("queues/jobs/inbox/" + names[0], [1, 2, 3])
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
-    try await WormholeTesting.eventually("the second is handled") { heard.count == 1 }
-    try await WormholeTesting.eventually("the first is a dead letter") {
+    try await WormholeTesting.eventually("the second is handled", within: patience) {
+      heard.count == 1
+    }
+    try await WormholeTesting.eventually("the first is a dead letter", within: patience) {
       try queue.deadLetters.count == 1
     }
     working.stop()
