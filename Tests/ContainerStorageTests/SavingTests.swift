@@ -103,22 +103,37 @@ import WormholeSyscalls
     }
   }
 
-  /// A program may use a channel once, and release it.
+  /// Changes a channel that the program uses once, and releases; the saver is this test's own.
+  private func addOnce(_ saver: ValueSaver, due: Instant) throws {
+    let slot = try container.slot(.channels, "once")
+    try slot.add()
+    #expect(saver.add(slot, due: due))
+  }
+
+  private func isSaved() throws -> Bool {
+    let path = container.path + "/channels/once"
+    let kept = try? Descriptor.status(ofPath: path + "/kept.plist", following: false)
+    let value = try Descriptor.status(ofPath: path + "/value.plist", following: false)
+    return kept?.isSameFile(as: value) == true
+  }
+
   @Test func aValueThatWaitsForItsSaveHoldsNoDirectory() throws {
-    let calls = Heard<@Sendable () -> Void>()
-    var options = ContainerOptions.testing()
-    options.callLater = { _, call in calls.add(call) }
-    let container = try Container.open(folder.path + "/released", options: options)
-    let path = container.path + "/channels/n"
-    for _ in 1...3 { try container.slot(.channels, "n").add() }
+    let saver = ValueSaver()
+    for _ in 1...3 { try addOnce(saver, due: .distantFuture) }
+    let path = container.path + "/channels/once"
     #expect(try Processes.openFiles(below: path).count == 1)
-    // The save is due within half a second.
-    try eventually("the value is saved") {
-      for call in calls.all { call() }
-      return try Descriptor.status(ofPath: path + "/kept.plist", following: false)
-        .isSameFile(as: Descriptor.status(ofPath: path + "/value.plist", following: false))
-    }
+    saver.finish(container)
+    #expect(try isSaved())
     #expect(try Processes.openFiles(below: path) == [])
+  }
+
+  /// A program may request the channel anew for each change, and change it all the time.
+  @Test func furtherChangesDoNotPutASaveOff() throws {
+    let saver = ValueSaver()
+    try addOnce(saver, due: .now)
+    for _ in 1...2 { try addOnce(saver, due: .distantFuture) }
+    saver.saveDue()
+    #expect(try isSaved())
   }
 
   /// The kernel drops data that it could not write: a second sync of the file proves nothing.

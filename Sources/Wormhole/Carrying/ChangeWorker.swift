@@ -1,7 +1,7 @@
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
-/// Makes the changes of channels that other machines ask for, one after the other.
+/// Makes the requested changes of other machines to a channel, in order.
 ///
 /// A program may hold the lock of a channel for a long time, and the process that carries must not
 /// wait for it.

@@ -22,7 +22,7 @@ package final class Bridge {
     package var allowsOpenServer = false
     /// How long the first connection may take.
     package var patience: Duration? = nil
-    /// The members of this machine that other machines may wake.
+    /// The local members that bridges of other machines may wake.
     package var mayWake: Set<String> = []
 
     package init(group: String, address: RelayAddress) {

@@ -25,7 +25,7 @@ final class AccessNotifier: Sendable {
     var ended: Set<AccessName> = []
     var sleepers: [AccessName: [Waiter]] = [:]
 
-    /// Remembers that an access has ended; returns the threads that wait for it.
+    /// Remembers that an access has ended; returns the threads that wait for this access.
     mutating func end(_ name: AccessName) -> [Waiter] {
       if ended.count > AccessNotifier.mostEnded { ended = [] }
       ended.insert(name)

@@ -12,7 +12,7 @@ final class ValueSaver: Service {
     weak var slot: Slot?
     let place: Place
     let saving: SlotSaving
-    let due: Instant
+    var due: Instant
 
     /// Identifies a slot in its container.
     struct Place: Equatable {
@@ -105,13 +105,14 @@ final class ValueSaver: Service {
 
   /// Requests a save of the slot's latest value; false if too many values wait.
   func add(_ slot: Slot, due: Instant) -> Bool {
-    let entry = Entry(slot, due: due)
+    var entry = Entry(slot, due: due)
     let (isAdded, request) = monitor.withLock { state -> (Bool, CallRequest?) in
-      // A program that requests a channel anew for each change has one entry for it.
+      // A program that requests a channel anew for each change has one entry for it, whose save is
+      // not put off by further changes.
       let earlier = state.entries.firstIndex {
         $0.container === entry.container && $0.place == entry.place
       }
-      if let earlier { state.entries.remove(at: earlier) }
+      if let earlier { entry.due = min(due, state.entries.remove(at: earlier).due) }
       guard state.entries.count < Self.limit else { return (false, nil) }
       state.entries.append(entry)
       return (true, state.noteCall())
@@ -126,7 +127,7 @@ final class ValueSaver: Service {
   }
 
   /// Saves the values that are due, on a thread of the module above.
-  private func saveDue() {
+  func saveDue() {
     let now = Instant.now
     let due = monitor.withLock { state -> [Entry] in
       if let next = state.nextCall, next <= now { state.nextCall = nil }
