@@ -29,10 +29,10 @@ extension Bridge {
     _ name: String, to machine: String, of container: SharedContainer
   ) throws(WormholeError) {
     let operation = "move channel"
-    let folder = try BridgeFolder(of: container.storage)
-    var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-    let isHome = list.names.contains(name)
-    let isOwn = try Place.read(folder)?.machine == machine
+    let list = try ChannelList(of: container.storage)
+    var entry = try list.entry(name)
+    let isHome = entry.isHome
+    let isOwn = try Place.read(BridgeFolder(of: container.storage))?.machine == machine
     guard isHome != isOwn else {
       throw WormholeError(
         .conflict, operation, name,
@@ -40,8 +40,8 @@ extension Bridge {
         hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
           + "lost, give it up with 'wormhole bridge evict', and move the channel to this machine")
     }
-    if isHome { list.moves[name] = machine } else { list.claims.insert(name) }
-    try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+    if isHome { entry.move = machine } else { entry.isClaimed = true }
+    try list.replace(name, by: entry)
   }
 
   // MARK: The former home
@@ -103,9 +103,10 @@ extension Bridge {
     move.isUnderWay = false
     do throws(WormholeError) {
       try carrier.adopt(legacy, as: name)
-      var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-      list.moves[name] = nil
-      try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+      let list = try channelList()
+      var entry = try list.entry(name)
+      entry.move = nil
+      try list.replace(name, by: entry)
       channels.moves[name] = nil
       channels.conflicts[name] = "its home is not moved: \(ChannelTraffic.excess)"
     } catch {
@@ -141,10 +142,10 @@ extension Bridge {
   }
 
   private func forget(channel name: String) throws(WormholeError) {
-    var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-    list.names.remove(name)
-    list.moves[name] = nil
-    try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+    let list = try channelList()
+    var entry = try list.entry(name)
+    (entry.isHome, entry.move) = (false, nil)
+    try list.replace(name, by: entry)
     channels.own.removeValue(forKey: name)?.watch?.stop()
     channels.moves[name] = nil
     channels.conflicts[name] = nil
@@ -157,19 +158,23 @@ extension Bridge {
   ///
   /// The last content of the former home precedes the record in the stream.
   func inherit(channel name: String) {
+    channels.inheritances.remove(name)
     guard channels.homes[name]?.machine == place.machine, channels.moves[name] == nil,
       let copy = channels.copies[name], copy.heir == place.machine
     else { return }
     do throws(WormholeError) {
       // Also for a listed channel: the bridge may have been killed in between.
-      var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
+      let list = try channelList()
+      var entry = try list.entry(name)
       // It was given away again before a content of its own was published.
-      guard list.moves[name] == nil else { return }
-      if list.names.insert(name).inserted {
-        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+      guard entry.move == nil else { return }
+      if !entry.isHome {
+        entry.isHome = true
+        try list.replace(name, by: entry)
       }
       try adopt(name, Carrier.ChannelLegacy(copy.content, copy.operations))
     } catch {
+      channels.inheritances.insert(name)
       log(.warning, "\(error)")
       channels.conflicts[name] = error.reason
     }
@@ -196,12 +201,13 @@ extension Bridge {
     do throws(WormholeError) {
       if home == place.machine {
         let content = try carrier.content(of: name)
-        var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-        list.names.insert(name)
-        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+        let list = try channelList()
+        var entry = try list.entry(name)
+        entry.isHome = true
+        try list.replace(name, by: entry)
         try adopt(name, Carrier.ChannelLegacy(content, [:]))
-        list.claims.remove(name)
-        try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+        entry.isClaimed = false
+        try list.replace(name, by: entry)
         channels.wanted.remove(name)
       } else {
         channels.conflicts[name] = "its home, machine \(home), was not given up"

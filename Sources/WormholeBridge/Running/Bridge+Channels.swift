@@ -7,7 +7,8 @@ internal import WormholeSyscalls
 
 /// Channels with a home on one machine, and copies on the others.
 ///
-/// A file lists the channels of this machine. `wormhole bridge channel` adds channels, and moves.
+/// A ``ChannelList`` has the channels of this machine. `wormhole bridge channel` adds channels, and
+/// moves them.
 /// The home's bridge writes the home's record once, and publishes the latest content of the channel
 /// as another record of the group. All machines read the records.
 extension Bridge {
@@ -22,10 +23,11 @@ extension Bridge {
         .conflict, operation, name, because: home.reason,
         hint: "name the channel on that machine")
     }
-    let folder = try BridgeFolder(of: container.storage)
-    var list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-    guard list.names.insert(name).inserted else { return false }
-    try folder.replace(ChannelTraffic.listName, by: list.propertyList)
+    let list = try ChannelList(of: container.storage)
+    var entry = try list.entry(name)
+    guard !entry.isHome else { return false }
+    entry.isHome = true
+    try list.replace(name, by: entry)
     return true
   }
 
@@ -38,6 +40,7 @@ extension Bridge {
       channels.nextLook = now + .seconds(1)
       lookAtList()
       readChanges()
+      for name in channels.inheritances { inherit(channel: name) }
     }
     for name in channels.wanted { take(lostChannel: name, link, subjects) }
     for name in channels.own.keys {
@@ -71,25 +74,43 @@ extension Bridge {
 
   private func lookAtList() {
     do throws(WormholeError) {
-      let list = ChannelTraffic.List(try folder.read(ChannelTraffic.listName))
-      channels.wanted = list.claims
-      for (name, machine) in list.moves where channels.moves[name]?.machine != machine {
-        channels.moves[name] = ChannelMove(to: machine)
-      }
-      for name in list.names where channels.own[name] == nil {
-        var own = ChannelTraffic.Own()
-        own.watch = try container.channel(name, of: PropertyListValue.self).watch {
-          [news] _ in news.note(channel: name)
+      let list = try channelList()
+      // A file that appears while the list is read may leave the time as it is: so the list is read
+      // once more at the next look.
+      let modified = try list.modified()
+      let isNew = channels.listed != modified
+      guard isNew || !channels.isListed else { return }
+      let entries = try list.entries()
+      channels.wanted = Set(entries.filter(\.value.isClaimed).keys)
+      for (name, entry) in entries {
+        if let machine = entry.move, channels.moves[name]?.machine != machine {
+          channels.moves[name] = ChannelMove(to: machine)
         }
-        if let copy = channels.copies[name], copy.machine == place.machine {
-          own.stored = copy.content.version
-        }
-        channels.own[name] = own
-        link?.nextBeat = .longAgo
+        if entry.isHome, channels.own[name] == nil { try begin(channel: name) }
       }
+      (channels.listed, channels.isListed) = (modified, !isNew)
     } catch {
       log(.warning, "\(error)")
     }
+  }
+
+  func channelList() throws(WormholeError) -> ChannelList {
+    if let list = channels.list { return list }
+    let list = try ChannelList(of: container.storage)
+    channels.list = list
+    return list
+  }
+
+  private func begin(channel name: String) throws(WormholeError) {
+    var own = ChannelTraffic.Own()
+    own.watch = try container.channel(name, of: PropertyListValue.self).watch {
+      [news] _ in news.note(channel: name)
+    }
+    if let copy = channels.copies[name], copy.machine == place.machine {
+      own.stored = copy.content.version
+    }
+    channels.own[name] = own
+    link?.nextBeat = .longAgo
   }
 
   func claim(channel name: String, _ link: Link, _ subjects: Subjects) {

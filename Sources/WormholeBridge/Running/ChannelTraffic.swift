@@ -53,7 +53,12 @@ final class ChannelTraffic {
   var queues: [String: ChangeQueue] = [:]
   /// The number of the last change that was asked.
   var lastChange = 0
+  /// Channels that this machine could not take over yet.
+  var inheritances: Set<String> = []
   var nextLook = Instant.longAgo
+  var list: ChannelList?
+  /// When the list that was read was changed, and whether it has been read twice since.
+  var (listed, isListed) = (Int64(-1), false)
   var hasReadChanges = false
 
   /// At most 20 contents of a channel are published in a second.
@@ -64,38 +69,14 @@ final class ChannelTraffic {
 
   // MARK: Files
 
-  static let listName = "channels.plist"
   static let changesName = "changes"
 
   private enum Key {
-    static let (channels, machine, version, sent) = ("channels", "machine", "version", "sent")
+    static let (machine, version, sent) = ("machine", "version", "sent")
     static let (writer, value, channel, operation) = ("writer", "value", "channel", "operation")
     static let (expected, generation, number) = ("expected", "generation", "number")
     static let (result, reason, until) = ("result", "reason", "until")
-    static let (moves, claims, heir) = ("moves", "claims", "heir")
-    static let operations = "operations"
-  }
-
-  /// The channels of this machine, and where some of them move, as an operator has decided.
-  struct List: Equatable {
-    var names: Set<String>
-    var moves: [String: String]
-    /// Copies that become channels of this machine after the loss of the home.
-    var claims: Set<String>
-
-    init(_ list: PropertyListValue?) {
-      names = Set((list?[Key.channels]?.arrayValue ?? []).compactMap(\.stringValue))
-      moves = list?[Key.moves]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:]
-      claims = Set((list?[Key.claims]?.arrayValue ?? []).compactMap(\.stringValue))
-    }
-
-    var propertyList: PropertyListValue {
-      [
-        Key.channels: .array(names.sorted().map { .string($0) }),
-        Key.moves: .dictionary(moves.mapValues { .string($0) }),
-        Key.claims: .array(claims.sorted().map { .string($0) }),
-      ]
-    }
+    static let (heir, operations) = ("heir", "operations")
   }
 
   // MARK: Content

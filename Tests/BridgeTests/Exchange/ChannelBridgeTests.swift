@@ -242,20 +242,21 @@ import WormholeSyscalls
     guard let scene = try scene(10) else { return }
     let seats = scene.machines.map { $0.container.channel("seats", of: Office.self) }
     let heir = try name(of: scene.machines[1])
-    let deadly = ["seats/value.plist", "channels.plist"].map { "rename~\($0)@1:after:kill" }
+    let copied = "rename~seats/value.plist@1:after:kill"
+    let (forgotten, listed) = ("unlink~seats.plist@1:after:kill", "rename~seats.plist@1:after:kill")
     try scene.killHome()
-    try scene.startHome(deadly[0])
+    try scene.startHome(copied)
     try scene.machines[1].kill()
-    var heirs = try scene.machines[1].startBridge(environment: ["WORMHOLE_FAULTS=\(deadly[1])"])
+    var heirs = try scene.machines[1].startBridge(environment: ["WORMHOLE_FAULTS=\(listed)"])
     try move(scene.machines[0], to: heir)
-    for faults in [deadly[1], ""] {
+    for faults in [forgotten, ""] {
       try eventually("the home's bridge is killed", within: .seconds(60)) {
         scene.home?.hasEnded == true
       }
       try scene.killHome()
       try scene.startHome(faults)
     }
-    for faults in [deadly[0], ""] {
+    for faults in [copied, ""] {
       try eventually("the new home's bridge is killed", within: .seconds(60)) { heirs.hasEnded }
       _ = try heirs.outcome()
       heirs = try scene.machines[1].startBridge(environment: ["WORMHOLE_FAULTS=\(faults)"])
@@ -267,6 +268,24 @@ import WormholeSyscalls
     #expect(try seats[1].value?.left == 9)
     try heirs.child.send(.kill)
     _ = try heirs.outcome()
+    try scene.killHome()
+  }
+
+  /// The new home tries again what has failed.
+  @Test func aMoveGoesOnAfterAnError() throws {
+    guard let scene = try scene(10) else { return }
+    let seats = scene.machines.map { $0.container.channel("seats", of: Office.self) }
+    try scene.machines[1].kill()
+    let heir = try scene.machines[1].startBridge(
+      environment: ["WORMHOLE_FAULTS=rename~seats.plist@1:before:fail=EIO"])
+    try move(scene.machines[0], to: name(of: scene.machines[1]))
+    try eventually("the new home has the channel", within: .seconds(60)) {
+      try seats[1].metadata.map { $0.home == nil } == true && seats[1].value?.left == 10
+    }
+    try sell(seats[0])
+    #expect(try seats[1].value?.left == 9)
+    try heir.child.send(.kill)
+    _ = try heir.outcome()
     try scene.killHome()
   }
 

@@ -1,0 +1,82 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// The channels of this machine, and where some of them move, as an operator has decided.
+///
+/// The command and the bridge both write the list. Each channel has a file of its own, so neither
+/// can overwrite what the other states of another channel, and no lock is needed that a suspended
+/// command would hold.
+struct ChannelList {
+  struct Entry: Equatable {
+    /// Whether this machine is the channel's home.
+    var isHome = false
+    /// The machine that becomes the home.
+    var move: String?
+    /// Whether a copy is to become a channel of this machine after the loss of its home.
+    var isClaimed = false
+  }
+
+  static let folderName = "channels"
+  private static let mark = ".plist"
+
+  private enum Key {
+    static let (isHome, move, isClaimed) = ("home", "move", "claim")
+  }
+
+  private let folder: BridgeFolder
+
+  init(of container: Container) throws(WormholeError) {
+    folder = try BridgeFolder([Self.folderName], of: container)
+  }
+
+  private static func file(_ channel: String) throws(WormholeError) -> String {
+    try Container.escape(channel) + mark
+  }
+
+  /// Reads what was decided of a channel; an entry without content if there is no file.
+  func entry(_ channel: String) throws(WormholeError) -> Entry {
+    guard let list = try folder.read(Self.file(channel)) else { return Entry() }
+    return Entry(
+      isHome: list[Key.isHome]?.boolValue == true, move: list[Key.move]?.stringValue,
+      isClaimed: list[Key.isClaimed]?.boolValue == true)
+  }
+
+  /// Stores what was decided of a channel; an entry without content removes the file.
+  func replace(_ channel: String, by entry: Entry) throws(WormholeError) {
+    let file = try Self.file(channel)
+    guard entry != Entry() else {
+      try folder.remove(file)
+      return try folder.makeDurable()
+    }
+    var list: [String: PropertyListValue] = [:]
+    if entry.isHome { list[Key.isHome] = true }
+    if entry.isClaimed { list[Key.isClaimed] = true }
+    list[Key.move] = entry.move.map { .string($0) }
+    try folder.replace(file, by: .dictionary(list))
+  }
+
+  /// Reads all entries.
+  func entries() throws(WormholeError) -> [String: Entry] {
+    var entries: [String: Entry] = [:]
+    for file in try folder.names() where file.ends(with: Self.mark) {
+      guard let name = EscapedName.unescape(String(file.dropLast(Self.mark.utf8.count))) else {
+        continue
+      }
+      entries[name] = try entry(name)
+    }
+    return entries
+  }
+
+  /// When the list was changed last, in nanoseconds.
+  ///
+  /// Files appear by renames, which change the time of the directory.
+  func modified() throws(WormholeError) -> Int64 {
+    do throws(Errno) {
+      return try folder.directory.descriptor.status().modified
+    } catch {
+      throw WormholeError(error, "inspect", "\(Container.bridgeName)/\(Self.folderName)")
+    }
+  }
+}
