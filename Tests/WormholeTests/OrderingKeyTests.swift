@@ -67,7 +67,7 @@ import WormholeTesting
       working.append(try other().work(concurrency: 2) { job, _ in try await log.handle(job) })
     }
     for number in 61...120 { try await send(number, "key \(number % 4)") }
-    try await WormholeTesting.eventually("all are handled", within: .seconds(60)) {
+    try await WormholeTesting.eventually("all are handled", within: patience) {
       log.state.withLock { $0.done.values.reduce(0) { $0 + $1.count } } >= 120
     }
     for one in working { one.stop() }
