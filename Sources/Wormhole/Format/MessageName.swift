@@ -100,24 +100,27 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     guard bytes.count >= 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
       bytes[1] == comma, bytes[22] == comma, bytes[26] == comma,
       isMark(bytes[23]),
-      bytes[2..<22].allSatisfy({ digit($0) != nil }),
-      bytes[24..<26].allSatisfy({ digit($0) != nil }),
+      number(2, 20, of: bytes) != nil, number(24, 2, of: bytes) != nil,
       bytes[24] != UInt8(ascii: "0") || bytes[25] != UInt8(ascii: "0")
     else { return false }
     // One comma more, after a nonempty id; the rest are characters of escaped names.
-    let rest = bytes[27...]
-    guard let last = rest.firstIndex(of: comma), last > 27 else { return false }
-    return rest.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "/") }
-      && !rest[(last + 1)...].contains(comma)
-      && isIdentifier(rest[..<last])
-  }
-
-  /// An id that is not empty, without or with an ordering key.
-  private static func isIdentifier(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-    guard let mark = bytes.firstIndex(of: tilde) else { return true }
-    let key = bytes[(mark + 1)...]
-    return mark > bytes.startIndex && key.count == OrderingKey.size
-      && key.allSatisfy { digit($0) != nil }
+    var (place, last, mark) = (27, 0, 0)
+    while place < bytes.count {
+      let byte = bytes[place]
+      guard byte > 0x20, byte < 0x7f, byte != UInt8(ascii: "/") else { return false }
+      if byte == comma {
+        guard last == 0 else { return false }
+        last = place
+      } else if byte == tilde, last == 0, mark == 0 {
+        mark = place
+      }
+      place += 1
+    }
+    guard last > 27 else { return false }
+    // An id that is not empty, without or with an ordering key.
+    return mark == 0
+      || mark > 27 && last - mark - 1 == OrderingKey.size
+        && number(mark + 1, OrderingKey.size, of: bytes) != nil
   }
 
   private static func isMark(_ byte: UInt8) -> Bool {
@@ -139,10 +142,24 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
-  private func number(_ from: Int, _ count: Int) -> UInt64 {
-    bytes { bytes in
-      bytes[from..<(from + count)].reduce(0) { $0 << 4 | (Self.digit($1) ?? 0) }
+  /// The number that digits state; nil if others are among them.
+  ///
+  /// Loops instead of slices: each send asks this of many names, and a build without optimization
+  /// looks the slice's types up again for each byte, under a lock of the whole process.
+  private static func number(
+    _ from: Int, _ count: Int, of bytes: UnsafeBufferPointer<UInt8>
+  ) -> UInt64? {
+    var (number, place) = (UInt64(0), from)
+    while place < from + count {
+      guard let digit = digit(bytes[place]) else { return nil }
+      number = number << 4 | digit
+      place += 1
     }
+    return number
+  }
+
+  private func number(_ from: Int, _ count: Int) -> UInt64 {
+    bytes { Self.number(from, count, of: $0) ?? 0 }
   }
 
   /// Without a copy, because names always have storage of their own.
@@ -214,9 +231,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
         defer { place += 1 }
         guard bytes[place] == Self.tilde else { continue }
         return OrderingKey(
-          digits: bytes[(place + 1)..<(place + 1 + OrderingKey.size)].reduce(0) {
-            $0 << 4 | (Self.digit($1) ?? 0)
-          })
+          digits: Self.number(place + 1, OrderingKey.size, of: bytes) ?? 0)
       }
       return nil
     }
