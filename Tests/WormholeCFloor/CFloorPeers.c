@@ -109,6 +109,34 @@ int floor_redis_push(struct floor_peer *peer, const char *list, int64_t number) 
   return command(peer, "RPUSH", list, number);
 }
 
+int floor_redis_push_many(struct floor_peer *peer, const char *list, const char *value, size_t size,
+                          int count) {
+  char head[256], line[256];
+  int length = snprintf(head, sizeof(head), "*3\r\n$5\r\nRPUSH\r\n$%zu\r\n%s\r\n$%zu\r\n",
+                        strlen(list), list, size);
+  size_t each = (size_t)length + size + 2;
+  char *all = malloc(each * (size_t)count);
+  if (!all) return -1;
+  for (int index = 0; index < count; index++) {
+    char *one = all + each * (size_t)index;
+    memcpy(one, head, (size_t)length);
+    memcpy(one + length, value, size);
+    memcpy(one + length + size, "\r\n", 2);
+  }
+  int result = put(peer, all, each * (size_t)count);
+  free(all);
+  for (int index = 0; result == 0 && index < count; index++)
+    if (get(peer, line, sizeof(line)) < 0 || line[0] != ':') result = -1;
+  return result;
+}
+
+int floor_redis_delete(struct floor_peer *peer, const char *list) {
+  char text[256], line[256];
+  int size = snprintf(text, sizeof(text), "DEL %s\r\n", list);
+  if (put(peer, text, (size_t)size) != 0 || get(peer, line, sizeof(line)) < 0) return -1;
+  return line[0] == ':' ? 0 : -1;
+}
+
 int floor_redis_subscribe(struct floor_peer *peer, const char *channel) {
   char text[256], line[256];
   int size = snprintf(text, sizeof(text), "SUBSCRIBE %s\r\n", channel);

@@ -21,6 +21,10 @@ int floor_redis_publish(struct floor_peer *peer, const char *channel, int64_t nu
 int floor_redis_subscribe(struct floor_peer *peer, const char *channel);
 int64_t floor_redis_hear(struct floor_peer *peer);
 int floor_redis_push(struct floor_peer *peer, const char *list, int64_t number);
+/* Pushes a value some times, without waiting for a reply in between. */
+int floor_redis_push_many(struct floor_peer *peer, const char *list, const char *value, size_t size,
+                          int count);
+int floor_redis_delete(struct floor_peer *peer, const char *list);
 int64_t floor_redis_pop(struct floor_peer *peer, const char *list);
 
 /* NATS. */
