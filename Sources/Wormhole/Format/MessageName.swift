@@ -142,10 +142,10 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
-  /// The number that digits state; nil if others are among them.
+  /// Returns the number that the digits state; nil if another character is among the digits.
   ///
-  /// Loops instead of slices: each send asks this of many names, and a build without optimization
-  /// looks the slice's types up again for each byte, under a lock of the whole process.
+  /// A send reads many names. For each byte of a slice, a build without optimization would look up
+  /// the slice's type again, under a lock of the whole process.
   private static func number(
     _ from: Int, _ count: Int, of bytes: UnsafeBufferPointer<UInt8>
   ) -> UInt64? {
