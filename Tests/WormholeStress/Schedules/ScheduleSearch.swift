@@ -30,7 +30,7 @@
     }
 
     let rounds: ScheduledRounds
-    /// The number of this search, and the count of all searches.
+    /// The number of this search, and the count of all searches that draw orders.
     let share: (number: Int, count: Int)
     /// The end of the search.
     var deadline: Instant
@@ -47,7 +47,6 @@
     private let leavesOut: Bool
     private var queues: [[Pending]] = []
     private var seen: Set<[Schedule.Entry]> = []
-    private var forkCount = 0
 
     init(
       _ rounds: ScheduledRounds, share: (number: Int, count: Int), until deadline: Instant,
@@ -69,7 +68,8 @@
     /// or ends, and several threads can continue, another choice than the usual thread counts as a
     /// preemption. Orders with the results of another order are left out: see ``Moments``.
     ///
-    /// Each search runs the orders with the fewest preemptions, and a share of all other orders.
+    /// A scenario has one search for these orders: which orders there are turns out only from
+    /// those that were run.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
@@ -84,29 +84,26 @@
         if let violation, !next.isMoved || !violation.starts(with: "astray: ") {
           return Found(schedule: schedule, violation: violation)
         }
-        if level >= shared(limit) || share.number == 0 { orders += 1 }
+        orders += 1
         if violation == nil { note(next, limit, harm) }
       }
       isComplete = true
       return nil
     }
 
-    /// The first level of which each search has its share.
-    private func shared(_ limit: Int) -> Int { min(max(1, limit), 2) }
-
     /// Adds the orders that the last round leads to.
     private mutating func note(_ last: Pending, _ limit: Int, _ harm: Harm) {
       let trace = Trace()
       if wantsTraces { traces.insert(trace.fingerprint) }
       var last = last
-      last.moments = test(last.moments, with: [], trace, last, limit)
+      last.moments = test(last.moments, with: [], trace, last)
       let found = continuations(of: last, trace, limit, harm)
       // Where the usual choice equals the move, the order itself has the last moment.
-      let waits = test(found.filter { !$0.isMade }, with: last.moments, trace, last, limit)
+      let waits = test(found.filter { !$0.isMade }, with: last.moments, trace, last)
       for moments in found where moments.isMade {
         var next = Self.inserting(moments, into: last)
         next.moments = last.moments + waits.filter { $0.step < moments.step } + [moments]
-        push(next, after: last, limit)
+        push(next)
       }
     }
 
@@ -114,7 +111,7 @@
     ///
     /// - Returns: the moments with the same results.
     private mutating func test(
-      _ all: [Moments], with others: [Moments], _ trace: Trace, _ last: Pending, _ limit: Int
+      _ all: [Moments], with others: [Moments], _ trace: Trace, _ last: Pending
     ) -> [Moments] {
       var all = all
       var different: [(index: Int, moments: Moments)] = []
@@ -142,7 +139,7 @@
         // Behind the last move, nothing is known.
         let end = next.entries.last!.step
         next.moments = next.moments.filter { $0.step <= end } + [moments]
-        push(next, after: last, limit)
+        push(next)
       }
       return all.filter { !$0.equal.isEmpty }
     }
@@ -156,12 +153,8 @@
       return order
     }
 
-    private mutating func push(_ order: Pending, after last: Pending, _ limit: Int) {
+    private mutating func push(_ order: Pending) {
       guard order.level < queues.count, seen.insert(order.entries).inserted else { return }
-      if last.level < shared(limit), order.level >= shared(limit) {
-        forkCount += 1
-        if forkCount % share.count != share.number { return }
-      }
       queues[order.level].append(order)
     }
 

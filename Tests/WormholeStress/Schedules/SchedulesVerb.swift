@@ -91,8 +91,7 @@ extension Option {
       let end = Instant.now + budget
       for scenario in all { _ = try harm(scenario) }
       // Drawn orders get the time that is left when every order was run.
-      for scenario in all {
-        let result = try search(scenario, .every, for: end - Instant.now, in: folder)
+      for (scenario, result) in try everyOrder(all, until: end, in: folder) {
         if has(.complete), result.report.isEmpty, !result.isComplete {
           output.tell(
             "cannot run every order of '\(scenario.rawValue)' within \(Int(budget / .seconds(1))) "
@@ -103,7 +102,7 @@ extension Option {
       }
       for (index, scenario) in all.enumerated() where try isKept && draws() > 0 {
         let share = (end - Instant.now) / Double(all.count - index)
-        if try !search(scenario, .drawn, for: share, in: folder).report.isEmpty { isKept = false }
+        if try !drawnOrders(scenario, for: share, in: folder).report.isEmpty { isKept = false }
       }
       return isKept ? 0 : ExitCode.no.rawValue
     }
@@ -179,32 +178,76 @@ extension Option {
 
     // MARK: The searches
 
+    private func searches() throws -> Int { try number(.jobs, least: 1) ?? 4 }
+
+    /// Runs every order of the scenarios, of some at the same time, and writes what was found.
+    ///
+    /// Each scenario has one search. Several would have to derive the same orders to share them,
+    /// and whether they do so could not be seen.
+    private func everyOrder(
+      _ all: [Scenario], until end: Instant, in parent: String
+    ) throws -> [(Scenario, SearchResult)] {
+      let (waiting, ends) = (
+        Monitor(Array(all.reversed())),
+        Monitor<[(Scenario, Result<SearchResult, any Error>)]>([])
+      )
+      // A child stays on one processor, which it gets by its number.
+      let lanes = try (0..<min(try searches(), all.count)).map { lane in
+        try Thread("lane") {
+          while let scenario = waiting.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            let result = Result {
+              let folder = try Self.makeFolder(for: scenario, .every, in: parent)
+              let child = try spawn(
+                lane, of: 1, scenario, .every, for: end - Instant.now, in: folder)
+              return try Self.result(of: child, lane, scenario, in: folder)
+            }
+            ends.withLock { $0.append((scenario, result)) }
+          }
+        }
+      }
+      for lane in lanes { lane.join() }
+      return try ends.withLock { $0 }.map { scenario, result in
+        let result = try result.get()
+        try write(result, result.line(scenario, limit()))
+        return (scenario, result)
+      }
+    }
+
     /// Runs the searches of a scenario at the same time, and writes what they found.
-    private func search(
-      _ scenario: Scenario, _ part: Part, for time: Duration, in parent: String
+    private func drawnOrders(
+      _ scenario: Scenario, for time: Duration, in parent: String
     ) throws -> SearchResult {
-      let count = try number(.jobs, least: 1) ?? 4
-      let folder = try Self.makeFolder(for: scenario, part, in: parent)
+      let count = try searches()
+      let folder = try Self.makeFolder(for: scenario, .drawn, in: parent)
       let children = try (0..<count).map {
-        try spawn($0, of: count, scenario, part, for: time, in: folder)
+        try spawn($0, of: count, scenario, .drawn, for: time, in: folder)
       }
       var sum = SearchResult()
       for (number, child) in children.enumerated() {
-        let status = try child.wait()
-        let text = try? ScheduledRounds.text(of: "\(folder)/\(number)/result")
-        guard let result = text.flatMap(SearchResult.init) else {
-          sum.isComplete = false
-          sum.report = ["\(scenario.rawValue) 1", "  crash: a search has ended: \(status)"]
-          continue
-        }
-        sum.add(result)
+        sum.add(try Self.result(of: child, number, scenario, in: folder))
       }
-      let line = part == .every ? sum.line(scenario, try limit()) : sum.drawnLine(scenario)
-      try output.write(line: line)
-      guard let again = sum.report.first else { return sum }
-      for line in sum.report.dropFirst() { try output.write(line: line) }
-      output.tell("again: WORMHOLE_SCHEDULE='\(again)' wormhole-stress schedules")
+      try write(sum, sum.drawnLine(scenario))
       return sum
+    }
+
+    /// Waits for a search.
+    private static func result(
+      of child: Child, _ number: Int, _ scenario: Scenario, in folder: String
+    ) throws -> SearchResult {
+      let status = try child.wait()
+      let text = try? ScheduledRounds.text(of: "\(folder)/\(number)/result")
+      if let result = text.flatMap(SearchResult.init) { return result }
+      var result = SearchResult()
+      result.isComplete = false
+      result.report = ["\(scenario.rawValue) 1", "  crash: a search has ended: \(status)"]
+      return result
+    }
+
+    private func write(_ result: SearchResult, _ line: String) throws {
+      try output.write(line: line)
+      guard let again = result.report.first else { return }
+      for line in result.report.dropFirst() { try output.write(line: line) }
+      output.tell("again: WORMHOLE_SCHEDULE='\(again)' wormhole-stress schedules")
     }
 
     private func limit() throws -> Int { try number(.preemptions, least: 0) ?? 2 }
