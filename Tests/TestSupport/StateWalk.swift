@@ -10,11 +10,14 @@ package protocol WalkedState: Hashable {
 package struct StateWalk<State: WalkedState> {
   /// The states, each with the state before it.
   private var before: [State: State] = [:]
-  package private(set) var ends = 0
   /// The violation, and the path to it.
   package private(set) var violations: [String] = []
 
   package var count: Int { before.count }
+
+  package func contains(where condition: (State) -> Bool) -> Bool {
+    before.keys.contains(where: condition)
+  }
 
   package init(from start: State) {
     var open = [(start, start)]
@@ -22,9 +25,7 @@ package struct StateWalk<State: WalkedState> {
       guard before[state] == nil else { continue }
       before[state] = last
       if let violation = state.violation { violations = [violation] + path(to: state) }
-      let next = state.successors
-      if next.isEmpty { ends += 1 }
-      open += next.map { ($0, state) }
+      open += state.successors.map { ($0, state) }
     }
   }
 
