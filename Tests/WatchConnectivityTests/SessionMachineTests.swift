@@ -1,3 +1,4 @@
+import TestSupport
 import TestTraits
 import Testing
 
@@ -8,13 +9,15 @@ import Testing
 /// The model has an app, a pairing, and the queues as Dispatch has them; it performs the machine's
 /// actions as the session does. Each state that the given number of changes can reach is checked.
 @Suite(.blocking, .notSanitized("pure, on one thread")) struct SessionMachineTests {
-  @Test func inEveryOrderTheDelegateIsToldWhatHasHappened() throws {
-    var walk = Walk()
-    walk.explore(from: World())
+  @Test func inEveryOrderTheDelegateIsToldWhatHasHappened() {
+    let walk = StateWalk(from: World())
     #expect(walk.violations == [])
     // Fewer states would mean that the model does not do what it describes.
-    #expect(walk.states.count > 10_000)
-    #expect(walk.restedActive && walk.restedInactive && walk.changesTold)
+    #expect(walk.count > 10_000)
+    for activation: WCSessionActivationState in [.activated, .notActivated] {
+      #expect(walk.contains { $0.isAtRest && $0.machine.activation == activation })
+    }
+    #expect(walk.contains(where: \.hasToldChange))
   }
 
   /// One notice about the pairing may cover several changes.
@@ -34,42 +37,7 @@ import Testing
   }
 }
 
-/// All states that are reachable from one state.
-private struct Walk {
-  /// The states, each with the state before it.
-  var states: [World: World] = [:]
-  var violations: [String] = []
-  var restedActive = false
-  var restedInactive = false
-  var changesTold = false
-
-  mutating func explore(from start: World) {
-    var open = [(start, start)]
-    while let (world, before) = open.popLast(), violations.isEmpty {
-      guard states[world] == nil else { continue }
-      states[world] = before
-      if let violation = world.violation { violations = [violation] + path(to: world) }
-      if world.isAtRest {
-        restedActive = restedActive || world.machine.activation == .activated
-        restedInactive = restedInactive || world.machine.activation == .notActivated
-      }
-      changesTold = changesTold || world.hasToldChange
-      open += world.successors.map { ($0, world) }
-    }
-  }
-
-  private func path(to end: World) -> [String] {
-    var path = ["\(end)"]
-    var world = end
-    while let before = states[world], before != world {
-      path.append("\(before)")
-      world = before
-    }
-    return path.reversed()
-  }
-}
-
-private struct World: Hashable {
+private struct World: WalkedState {
   enum Work: Hashable { case activate, notice, reachability, deactivated }
   enum Call: Hashable {
     case activation, failure, again, inactive

@@ -95,7 +95,7 @@ final class PresenterEndpoint: Sendable {
       Self.send(holdsOff, to: request, queue)
     }
     guard let file = file(question.presenter) else { return end(false) }
-    file.ask(question, as: address, in: room, end)
+    file.ask(question, as: address, end)
   }
 
   /// Replies, and retries later if the system refuses the reply now: while its request is pending,
@@ -122,7 +122,7 @@ final class PresenterEndpoint: Sendable {
   /// - Returns: whether to wait for the reply; false if an earlier request has no reply yet.
   func ask(
     _ question: PresenterQuestion, _ name: PresenterName, _ entry: PresenterEntry,
-    in room: AccessDirectory, _ end: @escaping @Sendable (Bool) -> Void
+    _ end: @escaping @Sendable (Bool) -> Void
   ) -> Bool {
     let open = Open(presenter: name, access: question.access)
     let isSilent = state.withLock { state in
@@ -143,7 +143,7 @@ final class PresenterEndpoint: Sendable {
         ended(false)
         return true
       }
-      file.ask(question, as: address, in: room, ended)
+      file.ask(question, as: address, ended)
     } else {
       guest.peer(guest: entry.guest).request(
         question, kind: PresenterQuestion.kind, within: Self.longest

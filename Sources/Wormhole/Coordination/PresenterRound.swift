@@ -110,7 +110,7 @@ final class PresenterRound: Sendable {
         deletes: deleted.contains { path in one.entry.paths.contains { path.isAtOrAbove($0) } }
           ? true : nil,
         deleted: deleted.isEmpty ? nil : deleted.map(\.text))
-      return one.desk.ask(question, one.name, one.entry, in: one.room) { [state] holdsOff in
+      return one.desk.ask(question, one.name, one.entry) { [state] holdsOff in
         if !holdsOff { state.withLock { _ = $0.careless.insert(one.name) } }
         end()
       }

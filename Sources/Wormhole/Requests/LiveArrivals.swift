@@ -10,7 +10,7 @@ internal import WormholeContainerStorage
 /// listing's files that were sent after its beginning are ignored: their notices will arrive, or
 /// are lost again, which causes another listing. The other files of the listing are complete,
 /// because a sender places each file only after all its earlier ones.
-struct LiveArrivals {
+struct LiveArrivals: Hashable {
   private var answers: [LiveName] = []
   private var others: [LiveName] = []
   private var held: [LiveName] = []

@@ -19,53 +19,33 @@ final class LiveMailbox: Service {
   let peers: LivePeers
   let home: MemberDirectory
   private let folder: OpenDirectory
-  private let watch = Monitor<Watch?>(nil)
-  private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
-  private let arrived = Monitor(LiveArrivals())
+  private let held = Monitor(HeldServices())
+  private let machine: Monitor<Machine>
   /// One listing of the folder at a time: all listings share the descriptor's read offset.
   private let listing = Monitor(0)
   private let relisting = Worker(on: WorkQueue())
-  /// The requests and messages that a link has let through.
-  private let carried = Monitor<[(LiveName, LiveMessage)]>([])
   private let answerRunner = Worker(on: WorkQueue())
   private let takingAnswers = Monitor(0)
   private let otherRunner = Worker(on: WorkQueue())
-  private let handlers = Monitor(Handlers())
   let askers: LiveFolders
-  /// The number of messages that are being delivered to handlers.
-  private let confirming = Monitor(0)
   /// The subscriptions, each until it is stopped or the member leaves.
   let begun: ActiveSubscriptions
-  private let endWatch = Monitor<NamedWatch?>(nil)
-  private let threadHold = Monitor<ThreadHold?>(nil)
   /// Takes requests and messages in place of the handlers, for a carrier.
   private let carry: Carrying?
 
-  private struct Handlers {
-    var next = 0
-    /// By kind, or nil for all kinds without a handler of their own; the latest handler counts.
-    var answering: [String?: [(Int, Answering)]] = [:]
-    var hearing: [Int: (kinds: Set<String>?, call: @Sendable (ImmediateMessage) -> Bool)] =
-      [:]
-    /// Arrivals for which no handler was registered yet.
-    var early: [(LiveName, LiveMessage)] = []
-    var earlyBytes = 0
-    /// Whether the early arrivals are to be handled again.
-    var isEarlyDue = false
+  /// What the exchange holds until it is closed.
+  private struct HeldServices {
+    var watch: Watch?
+    var linkWatching: (any AnyObject & Sendable)?
+    var endWatch: NamedWatch?
+    var threadHold: ThreadHold?
   }
-
-  /// The end of the time in which arrivals without a handler are kept, in case a handler is
-  /// registered.
-  ///
-  /// Other processes see a new member before the member can have registered its handlers, above all
-  /// the processes that have woken it.
-  private let youngUntil: Instant
-  /// The largest number of early arrivals.
-  private static let mostEarly = 1000
 
   /// A closure that replies to a request.
   typealias Answering = @Sendable (Request) -> Void
+  typealias Hearing = @Sendable (ImmediateMessage) -> Bool
   typealias Carrying = @Sendable (LiveMailbox, LiveName, LiveMessage) -> Void
+  private typealias Machine = LiveMachine<LiveMessage, Answering, Hearing>
 
   init(
     _ container: SharedContainer, _ home: MemberDirectory, _ folder: OpenDirectory,
@@ -81,7 +61,10 @@ final class LiveMailbox: Service {
     self.asking = asking
     peers = LivePeers(container, asking, of: home.name)
     askers = LiveFolders(container.storage)
-    youngUntil = .now + container.options.youth
+    machine = Monitor(
+      Machine(
+        youngUntil: .now + container.options.youth,
+        mostEarlyBytes: container.options.maximumValueBytes))
   }
 
   /// Begins to listen.
@@ -91,7 +74,7 @@ final class LiveMailbox: Service {
   func begin() throws(WormholeError) {
     do throws(Errno) {
       let hold = try CallThreads.background.hold()
-      threadHold.withLock { $0 = hold }
+      held.withLock { $0.threadHold = hold }
     } catch {
       throw WormholeError(error, "receive immediate messages as", home.name)
     }
@@ -103,13 +86,12 @@ final class LiveMailbox: Service {
       let watch = try Watcher.shared.watch(
         folder.descriptor, [.movedTo, .created], keeping: folder
       ) { [weak self] signal in self?.hear(signal) }
-      self.watch.withLock { $0 = watch }
+      held.withLock { $0.watch = watch }
     } catch {
       throw WormholeError(error, "receive immediate messages as", home.name, at: home)
     }
-    linkWatching.withLock { watching in
-      watching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
-    }
+    let linkWatching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
+    held.withLock { $0.linkWatching = linkWatching }
     list()
   }
 
@@ -120,20 +102,24 @@ final class LiveMailbox: Service {
       // On another thread: the closure may wait for subscriptions of this member.
       CallThreads.background.add { ended(end.error("remain joined as", name)) }
     }
-    endWatch.withLock { $0 = watch }
+    held.withLock { $0.endWatch = watch }
   }
 
   /// Ends the exchange; each pending request fails with ``hasLeft``.
   func close() {
-    endWatch.withLock { $0.take() }?.stop()
-    watch.withLock { $0.take() }?.stop()
-    linkWatching.withLock { $0 = nil }
+    machine.withLock { $0.close() }
+    let held = held.withLock { held in
+      defer { held = HeldServices() }
+      return held
+    }
+    held.endWatch?.stop()
+    held.watch?.stop()
     answerRunner.end()
     otherRunner.end()
     relisting.end()
     peers.close()
     asking.close(hasLeft)
-    threadHold.withLock { $0 = nil }
+    withExtendedLifetime(held) {}
     try? home.removeLive(incarnation)
   }
 
@@ -152,7 +138,7 @@ final class LiveMailbox: Service {
       let names = names.compactMap { LiveName($0) }
       arrive { $0.notice(names) }
     case .lookAgain, .replaced, .gone:
-      arrived.withLock { $0.lose() }
+      machine.withLock { $0.arrivals.lose() }
       // Not on the notifying thread, since the file system may not respond.
       relisting.trigger()
     }
@@ -160,7 +146,7 @@ final class LiveMailbox: Service {
 
   func list() {
     let clock = container.options.environment.sinceBoot
-    let losses = arrived.withLock { $0.losses }
+    let losses = machine.withLock { $0.arrivals.losses }
     let began = clock()
     do throws(Errno) {
       let names = try names()
@@ -173,7 +159,7 @@ final class LiveMailbox: Service {
   }
 
   private func listLater() {
-    if watch.withLock({ $0 != nil }) { relisting.retry() }
+    if !machine.withLock({ $0.isClosed }) { relisting.retry() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
@@ -182,9 +168,9 @@ final class LiveMailbox: Service {
   }
 
   private func arrive(_ takeIn: (inout LiveArrivals) -> Void) {
-    let (hasAnswers, hasOthers) = arrived.withLock { arrived in
-      takeIn(&arrived)
-      return (arrived.hasAnswers, arrived.hasOthers)
+    let (hasAnswers, hasOthers) = machine.withLock { machine in
+      takeIn(&machine.arrivals)
+      return (machine.arrivals.hasAnswers, machine.arrivals.hasOthers)
     }
     if hasAnswers { answerRunner.trigger() }
     if hasOthers { otherRunner.trigger() }
@@ -212,7 +198,7 @@ final class LiveMailbox: Service {
 
   private func handleAnswers() {
     while true {
-      let names = arrived.withLock { $0.takeAnswers() }
+      let names = machine.withLock { $0.arrivals.takeAnswers() }
       if names.isEmpty { return }
       for name in names { takeAnswer(name) }
     }
@@ -250,18 +236,10 @@ final class LiveMailbox: Service {
   }
 
   private func handleOthers() {
-    while true {
-      let names = arrived.withLock { $0.takeOthers() }
-      let carried = carried.withLock { carried in
-        defer { carried = [] }
-        return carried
-      }
-      if !handleEarly(), names.isEmpty, carried.isEmpty { return }
-      for (name, core) in carried { handle(name, core) }
-      for name in names {
-        // Early arrivals are handled before later arrivals.
-        if !Mutants.has(.overtakeEarly) { _ = handleEarly() }
-        take(name)
+    while let work = machine.withLock({ $0.next(now: .now) }) {
+      switch work {
+      case .read(let name): take(name)
+      case .deliver(let arrival): handle(arrival)
       }
     }
   }
@@ -284,20 +262,21 @@ final class LiveMailbox: Service {
       return log(
         .info, "dropped a '\(header.kind)' request to '\(home.name)': the requester has ended")
     }
-    guard let link = container.options.link else { return handle(name, core) }
+    let arrival = Machine.Arrival(name: name, content: core, kind: header.kind, size: core.size)
+    guard let link = container.options.link else { return handle(arrival) }
     link.carry(LinkLetter(name, from: core.from, to: home.name)) { [weak self] in
       guard let self else { return }
-      carried.withLock { $0.append((name, core)) }
+      machine.withLock { $0.carry(arrival) }
       otherRunner.trigger()
     }
   }
 
-  private func handle(_ name: LiveName, _ core: LiveMessage) {
-    let kind = core.header.kind
+  private func handle(_ arrival: Machine.Arrival) {
+    let (name, core, kind) = (arrival.name, arrival.content, arrival.kind)
     guard !core.isLate else { return core.tellLate() }
     if let carry { return carry(self, name, core) }
-    switch taker(of: name, core) {
-    case .later: otherRunner.trigger(at: youngUntil)
+    switch machine.withLock({ $0.taker(of: arrival, now: .now) }) {
+    case .later: otherRunner.trigger(at: machine.withLock { $0.youngUntil })
     case .hearing(let calls):
       hand(ImmediateMessage(core), to: calls, name)
     case .answering(let answering):
@@ -312,13 +291,9 @@ final class LiveMailbox: Service {
     }
   }
 
-  private func hand(
-    _ message: ImmediateMessage,
-    to calls: [@Sendable (ImmediateMessage) -> Bool], _ name: LiveName
-  ) {
+  private func hand(_ message: ImmediateMessage, to calls: [Hearing], _ name: LiveName) {
     let core = message.core
-    confirming.withLock { $0 += 1 }
-    defer { confirming.signal { $0 -= 1 } }
+    defer { machine.signal { $0.delivered() } }
     var isHeard = false
     // Each previous call may have taken long.
     for call in calls {
@@ -331,68 +306,10 @@ final class LiveMailbox: Service {
   }
 
   /// Waits until the senders of delivered messages have been sent their confirmations.
-  func settle() { _ = confirming.wait(until: nil) { $0 == 0 ? true : nil } }
-
-  private enum Taker {
-    case answering(Answering)
-    case hearing([@Sendable (ImmediateMessage) -> Bool])
-    /// The arrival is kept until a handler is registered, or until its time is over.
-    case later
-    case nobody
-  }
-
-  private func taker(of name: LiveName, _ core: LiveMessage) -> Taker {
-    handlers.withLock { handlers in
-      let kind = core.header.kind
-      // Earlier arrivals of this kind may still wait, if their handler was registered just now.
-      let isBehind = handlers.early.contains {
-        $0.0.letter.isMessage == name.letter.isMessage && $0.1.header.kind == kind
-      }
-      if !isBehind, name.letter.isMessage {
-        let calls = handlers.hearing.values.filter { $0.kinds?.contains(kind) ?? true }
-        if !calls.isEmpty { return .hearing(calls.map(\.call)) }
-      } else if !isBehind,
-        let last = handlers.answering[kind]?.last ?? handlers.answering[nil]?.last
-      {
-        return .answering(last.1)
-      }
-      guard isBehind || Instant.now < youngUntil, handlers.early.count < Self.mostEarly,
-        handlers.early.isEmpty
-          || handlers.earlyBytes + core.size <= container.options.maximumValueBytes
-      else { return .nobody }
-      handlers.early.append((name, core))
-      handlers.earlyBytes += core.size
-      return .later
-    }
-  }
+  func settle() { _ = machine.wait(until: nil) { $0.delivering == 0 ? true : nil } }
 
   /// The number of arrivals kept for handlers that may still be registered.
-  var earlyCount: Int { handlers.withLock { $0.early.count } }
-
-  /// Has the early arrivals handled again.
-  private func lookAtEarly() {
-    let isDue = handlers.withLock { handlers in
-      handlers.isEarlyDue = !handlers.early.isEmpty
-      return handlers.isEarlyDue
-    }
-    if isDue { otherRunner.trigger() }
-  }
-
-  /// Handles the early arrivals again if that is due, or if their time is over; returns whether
-  /// there were any.
-  ///
-  /// Only the runner calls this function: no later arrival is delivered in between.
-  private func handleEarly() -> Bool {
-    let early = handlers.withLock { handlers -> [(LiveName, LiveMessage)] in
-      guard handlers.isEarlyDue || Instant.now >= youngUntil else { return [] }
-      handlers.isEarlyDue = false
-      handlers.earlyBytes = 0
-      defer { handlers.early = [] }
-      return handlers.early
-    }
-    for (name, core) in early { handle(name, core) }
-    return !early.isEmpty
-  }
+  var earlyCount: Int { machine.withLock { $0.earlyCount } }
 
   // MARK: Handlers
 
@@ -410,38 +327,25 @@ final class LiveMailbox: Service {
     return true
   }
 
-  func add(answering kind: String?, _ answering: @escaping Answering) -> Int {
-    if isDeaf { return 0 }
-    let number = handlers.withLock { handlers in
-      handlers.next += 1
-      handlers.answering[kind, default: []].append((handlers.next, answering))
-      return handlers.next
-    }
-    lookAtEarly()
-    return number
+  func add(answering kind: String?, _ call: @escaping Answering) -> Int {
+    add { $0.add(answering: kind, call) }
   }
 
-  func add(
-    hearing kinds: Set<String>?, _ call: @escaping @Sendable (ImmediateMessage) -> Bool
-  ) -> Int {
+  func add(hearing kinds: Set<String>?, _ call: @escaping Hearing) -> Int {
+    add { $0.add(hearing: kinds, call) }
+  }
+
+  private func add(_ handler: (inout Machine) -> Int) -> Int {
     if isDeaf { return 0 }
-    let number = handlers.withLock { handlers in
-      handlers.next += 1
-      handlers.hearing[handlers.next] = (kinds, call)
-      return handlers.next
+    let (number, isDue) = machine.withLock { machine in
+      (handler(&machine), machine.deliverEarly())
     }
-    lookAtEarly()
+    if isDue { otherRunner.trigger() }
     return number
   }
 
   func remove(_ number: Int) {
-    // Released after the lock: the closure's objects may remove another handler when they are
-    // released.
-    _ = handlers.withLock { handlers in
-      let gone = (handlers.hearing.removeValue(forKey: number), handlers.answering)
-      let left = gone.1.mapValues { $0.filter { $0.0 != number } }
-      handlers.answering = left.filter { !$0.value.isEmpty }
-      return gone
-    }
+    let released = machine.withLock { $0.remove(number) }
+    withExtendedLifetime(released) {}
   }
 }

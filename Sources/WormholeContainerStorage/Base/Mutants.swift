@@ -38,6 +38,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case waitAgain
   case trustAskers
   case moveUnwaited
+  case dropLateResume
   case forgetBuried
   case noInheritance
   case trustOldLook
@@ -81,6 +82,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case forgetReplies
   case failAnyIncarnation
   case overtakeEarly
+  case passEarly
   case trustOldNotice
   case forgetWanted
   case tellOtherWatch

@@ -68,8 +68,8 @@
     /// or ends, and several threads can continue, another choice than the usual thread counts as a
     /// preemption. Orders with the results of another order are left out: see ``Moments``.
     ///
-    /// A scenario has one search for these orders: which orders there are turns out only from
-    /// those that were run.
+    /// A scenario has one search for these orders: only the trace of an order shows which orders
+    /// follow.
     mutating func everyOrder(
       _ limit: Int, seed: UInt64, _ harm: Harm = []
     ) throws -> Found? {
