@@ -63,7 +63,7 @@ extension Peer {
 
   static func work(
     _ container: String, _ name: String, log: String, _ concurrency: Int, _ deadline: Duration,
-    killsAt: Int?, stopsAt: Int?, times: Int
+    killsAt: Int?, stopsAt: Int?, times: Int, rest: Duration
   ) throws {
     let log = try Descriptor.open(path: log, [.writeOnly, .create, .append], mode: 0o600)
     let queue = try meeting(container).queue(name, of: Int.self)
@@ -71,6 +71,7 @@ extension Peer {
     let working = try queue.work(concurrency: concurrency, handlingDeadline: deadline) {
       number, message in
       try note("\(number) \(message.attempt) \(message.isRedelivered)\n", log)
+      if rest > .zero { try await Task.sleep(for: rest) }
       if number == killsAt { Processes.exitAtOnce(9) }
       if number == stopsAt, message.attempt == 1 {
         try Processes.send(.stop, to: Processes.current)
