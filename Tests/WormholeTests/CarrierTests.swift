@@ -271,7 +271,8 @@ import WormholeSyscalls
     for number in 1...8 {
       let (directory, name) = try stage(number)
       #expect(
-        try carrier.deliver(directory.descriptor.names()[0], in: directory, as: name, to: .member("watch")))
+        try carrier.deliver(
+          directory.descriptor.names()[0], in: directory, as: name, to: .member("watch")))
     }
     let watch = try small.join(as: "watch")
     for message in try watch.take(8) { try message.acknowledge() }
@@ -345,7 +346,8 @@ import WormholeSyscalls
     #expect(cancellation == .requested)
     let (directory, name) = try stage(1)
     #expect(
-      try carrier.deliver(directory.descriptor.names()[0], in: directory, as: name, to: .member("phone")))
+      try carrier.deliver(
+        directory.descriptor.names()[0], in: directory, as: name, to: .member("phone")))
     try next(.member("printer")) { try phone.take(1)[0].acknowledge() }
     watch.remove(clock)
     watch.stop()

@@ -55,7 +55,8 @@ extension InFlow {
     // The receiver of a delivered message may have taken the file.
     guard try folder.contains(number.fileName) else { return nil }
     do throws(WormholeError) {
-      return try residents.carrier.attach(file, in: folder.directory, to: name, of: .member(receiver))
+      return try residents.carrier.attach(
+        file, in: folder.directory, to: name, of: .member(receiver))
     } catch {
       // The message itself is refused next.
       guard error.isClosed else { throw error }

@@ -164,6 +164,7 @@ extension Bridge {
         one["home"] = .string(place.machine)
         let lenders = queues.lenders.filter { $0.key.queue == name }
         one["lent"] = .integer(Int64(lenders.values.reduce(0) { $0 + $1.count }))
+        one["refused"] = .integer(Int64(queues.refused[name] ?? 0))
       } else {
         one["home"] = (queues.worked[name]?.machine ?? queues.homes[name]).map { .string($0) }
         one["lent"] = .integer(Int64(queues.worked[name]?.look.held.count ?? 0))

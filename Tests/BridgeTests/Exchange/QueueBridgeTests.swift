@@ -44,7 +44,8 @@ import WormholeSyscalls
       let worker = try Running(
         .work(
           machines[machine].path, "jobs", log: folder.path + "/log\(machine)",
-          concurrency: concurrency, deadline: 30_000, killsAt: killsAt, stopsAt: stopsAt, rest: rest))
+          concurrency: concurrency, deadline: 30_000, killsAt: killsAt, stopsAt: stopsAt, rest: rest
+        ))
       workers[machine] = worker
       try eventually("it works", within: .seconds(60)) { try worker.output.contains("working") }
     }
@@ -189,7 +190,7 @@ import WormholeSyscalls
     let end = began + .seconds(isLong ? 900 : 60)
     var (bridges, workers, servers, cuts) = (0, 0, 0, 0)
     while try scene.handled().count < count, Instant.now < end {
-      let longest = isLong ? 3000 : 400
+      let longest = isLong ? 1500 : 400
       let pause = Duration.milliseconds(Int.random(in: longest / 4...longest, using: &random))
       let _: Void? = Monitor(()).wait(until: .now + pause) { _ in nil }
       let machine = Int.random(in: 0..<3, using: &random)

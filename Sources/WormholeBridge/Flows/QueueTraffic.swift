@@ -38,10 +38,9 @@ final class QueueTraffic: FlowJobs {
   var homes: [String: String] = [:]
   /// Why a queue is not carried.
   var conflicts: [String: String] = [:]
-  /// How many messages were lent, and how many ends have come too late.
-  var lent = 0
-  var refused = 0
-  var nextLook = Instant.longAgo
+  /// How many ends have come too late, by queue.
+  var refused: [String: Int] = [:]
+  var nextLook = Instant(nanoseconds: 0)
   /// The machines for which something waits for a number.
   private var news: Set<String> = []
 
@@ -96,7 +95,6 @@ final class QueueTraffic: FlowJobs {
     var ids: Set<String> = []
     for entry in entries { if case .job(let job) = entry.kind { ids.insert(job.id) } }
     guard !ids.isEmpty else { return }
-    lent += ids.count
     for queue in lenders.values { queue.bound(ids) }
   }
 
@@ -118,7 +116,7 @@ final class QueueTraffic: FlowJobs {
     guard case .worked(let job, let end) = entry.kind else { return }
     let lender = lenders[Lender(queue: entry.receiver, machine: machine)]
     guard try lender?.end(job.id, end) == true else {
-      refused += 1
+      refused[entry.receiver, default: 0] += 1
       return
     }
   }
