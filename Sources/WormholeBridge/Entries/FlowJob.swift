@@ -5,7 +5,7 @@ internal import WormholePropertyLists
 /// A claim of a queue's message for another machine's workers.
 ///
 /// The ID names the claim and not the message: a message that goes back and is lent again is
-/// another job. So an end that arrives too late ends nothing.
+/// another job. A late end ends nothing.
 package struct FlowJob: Hashable, Sendable {
   package let id: String
   let attempt: Int

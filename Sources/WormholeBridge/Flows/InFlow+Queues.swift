@@ -5,14 +5,14 @@ internal import WormholePropertyLists
 
 /// Messages that the home of a queue lends to the workers of this machine.
 extension InFlow {
-  /// How old a lent message may be when it arrives: afterwards its home may have given it to
-  /// another worker.
+  /// The longest time under way of a lent message: afterwards the home may have given the message
+  /// to another worker.
   static let longestWay = LentQueue.deadline / 2
 
   /// Stages a lent message.
   ///
-  /// A message that cannot be staged is only dropped. This machine does not state it as its own, so
-  /// it goes back at its deadline.
+  /// A message that cannot be staged is only dropped. The heartbeats do not state the message, and
+  /// the message goes back at the deadline.
   func take(
     _ job: FlowJob, _ entry: FlowEntry, _ number: Int, _ body: [UInt8], age: Int64,
     until expiry: (Date?) -> Date?, _ staging: inout Staging

@@ -1,10 +1,10 @@
 internal import Wormhole
 package import WormholeContainerStorage
 
-/// What a flow needs to know of queues; see ``QueueTraffic``.
+/// The messages of queues that a flow carries; see ``QueueTraffic``.
 package protocol FlowJobs: AnyObject {
-  /// What waits for a number: messages that are lent to a machine, and ends of those that it has
-  /// lent.
+  /// The entries without a number: messages lent to a machine, and ends of messages that the machine
+  /// has lent.
   func entries(for machine: String) throws(WormholeError) -> [FlowEntry]
   /// The entries have numbers, durably.
   func bound(_ entries: [FlowEntry])
@@ -16,11 +16,11 @@ package protocol FlowJobs: AnyObject {
   func end(_ entry: FlowEntry, by machine: String) throws(WormholeError)
 }
 
-/// Messages of programs of this machine to a queue of another machine.
+/// Messages from local programs to a queue of another machine.
 extension OutFlow {
   /// The messages that wait at the proxy of a queue.
   ///
-  /// A message with a file, or one that does not fit into a bundle, becomes a dead letter here.
+  /// A message with a file, or above the largest size, becomes a dead letter here.
   func messages(toQueue proxy: Proxy) throws(WormholeError) -> [FlowEntry] {
     var entries: [FlowEntry] = []
     for name in try proxy.waiting(atMost: Self.mostEntries) {

@@ -34,9 +34,10 @@ package final class OutFlow {
   var transfers: [String: FlowTransfer] = [:]
   /// The members to which a large message waits for its next pieces.
   var large: Set<String> = []
-  /// The messages of queues that are lent to the machine, and the ends of those that it has lent.
+  /// The messages of queues that are lent to the machine, and the ends of messages that the machine
+  /// has lent.
   package weak var jobs: (any FlowJobs)? {
-    // An error may have followed a record, so that nobody was told of the numbers.
+    // An error may have followed a record: then the source does not know the numbers yet.
     didSet { for record in records { jobs?.bound(record.entries) } }
   }
   /// The requests to cancel from this process.

@@ -3,10 +3,10 @@ internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
-/// The queues that a bridge carries: those of this machine, and those of others.
+/// The queues that a bridge carries, of the own machine and of others.
 ///
-/// At the home, each machine that works on a queue has a worker of the queue here. Elsewhere, the
-/// lent messages and their ends are in the queue's `away/`.
+/// At the home, each machine with workers of a queue has one worker of the queue. Elsewhere, the
+/// lent messages and the ends are in the queue's `away/`.
 final class QueueTraffic: FlowJobs {
   /// A worker of a queue, for another machine.
   struct Lender: Hashable {
@@ -23,10 +23,10 @@ final class QueueTraffic: FlowJobs {
     var heard: Instant
   }
 
-  /// What a machine states of its workers of a queue.
+  /// A machine's statement about the workers of a queue.
   struct Work: Equatable {
     let room: Int
-    /// The IDs of the messages that have not ended there.
+    /// The IDs of the messages without an end.
     let held: Set<String>
   }
 
@@ -34,19 +34,19 @@ final class QueueTraffic: FlowJobs {
   var own: Set<String> = []
   var lenders: [Lender: LentQueue] = [:]
   var worked: [String: Worked] = [:]
-  /// The homes of the queues of others, as their heartbeats state them.
+  /// The homes of queues elsewhere, by the heartbeats.
   var homes: [String: String] = [:]
-  /// Why a queue is not carried.
+  /// The reasons for queues that are not carried.
   var conflicts: [String: String] = [:]
   /// How many ends have come too late, by queue.
   var refused: [String: Int] = [:]
   var nextLook = Instant(nanoseconds: 0)
-  /// The machines for which something waits for a number.
+  /// The machines whose flows may lack entries.
   private var news: Set<String> = []
 
   /// A machine gets no more messages of a queue at a time.
   static let largestRoom = 1024
-  /// After such a time without its home, a machine gives back what no worker has begun.
+  /// After so long without the home, a machine gives back the messages that no worker has begun.
   static let longestSilence = Duration.seconds(4)
 
   // MARK: The list
@@ -66,7 +66,7 @@ final class QueueTraffic: FlowJobs {
 
   func note(_ machine: String) { news.insert(machine) }
 
-  /// Whether something may wait for a number; asked once.
+  /// Whether entries may wait for a number; forgets the answer.
   func takeNews(of machine: String) -> Bool { news.remove(machine) != nil }
 
   func entries(for machine: String) throws(WormholeError) -> [FlowEntry] {
@@ -79,7 +79,7 @@ final class QueueTraffic: FlowJobs {
         guard let origin = MessageOrigin(ended.origin), origin.machine == machine,
           let job = origin.job
         else {
-          // Nobody waits for it.
+          // The end cannot be reported.
           try settle(ended.file, of: name)
           continue
         }
@@ -121,7 +121,7 @@ final class QueueTraffic: FlowJobs {
     }
   }
 
-  /// Ends the work: what other machines have goes back.
+  /// Ends the work: lent messages go back.
   func stop() {
     for queue in lenders.values { queue.stop() }
     for one in worked.values { one.queue.stop() }

@@ -6,9 +6,9 @@ internal import WormholeSyscalls
 
 /// Queues with workers on several machines.
 ///
-/// A file lists the queues of this machine; `wormhole bridge queue` adds queues. The home states
-/// them in its heartbeats, and each other machine states how many messages its workers handle, and
-/// which ones they have.
+/// A file lists the queues of the own machine; `wormhole bridge queue` adds queues. The home states
+/// the queues in heartbeats. A machine with workers states how many messages the workers handle at
+/// the same time, and the messages in hand.
 extension Bridge {
   /// Lets other machines work on a queue of this machine; false if the queue was named before.
   package static func addQueue(
@@ -41,7 +41,7 @@ extension Bridge {
     }
     for name in queues.worked.keys { look(atQueue: name, now) }
     for (lender, queue) in queues.lenders where beats[lender.machine] == nil {
-      // Its messages go back at their deadline.
+      // The machine's messages go back at the deadline.
       queue.setRoom(0)
       queue.renew([])
       guard queue.count == 0 else { continue }
@@ -67,7 +67,7 @@ extension Bridge {
     }
   }
 
-  /// Looks at what this machine's workers have of a queue of another machine.
+  /// Looks at the lent messages of a queue.
   func look(atQueue name: String, _ now: Instant) {
     guard let one = queues.worked[name] else { return }
     do throws(WormholeError) {
@@ -85,7 +85,7 @@ extension Bridge {
     }
   }
 
-  /// Something may wait for a number of the flow to a machine.
+  /// Entries may wait for a number of the flow to a machine.
   func noteQueues(of machine: String) {
     queues.note(machine)
     pair(machine)?.due = .longAgo
@@ -93,7 +93,7 @@ extension Bridge {
 
   // MARK: Heartbeats
 
-  /// What the next heartbeat states of this machine's workers.
+  /// The statement of the next heartbeat about the machine's workers.
   var work: [String: QueueTraffic.Work] {
     queues.worked.filter { $0.value.look.room > 0 }.mapValues { one in
       let held = one.look.held.compactMap { MessageOrigin($0)?.job?.id }
@@ -128,7 +128,7 @@ extension Bridge {
     }
   }
 
-  /// Sends to the home of a queue from now on, and works for it.
+  /// Sends to the home of a queue from now on, and works for the home.
   private func adopt(_ name: String, of machine: String, isNew: Bool, _ now: Instant) {
     guard !queues.own.contains(name) else {
       queues.conflicts[name] = "its home is machine \(machine), too"
@@ -144,7 +144,7 @@ extension Bridge {
       queues.conflicts[name] = nil
       guard queues.worked[name]?.machine == machine else { return }
       queues.worked[name]?.heard = now
-      // The home's bridge has started again, and has given its messages to others.
+      // The home's bridge has started again, and has given the lent messages to further workers.
       if isNew, queues.worked[name]?.look.held.isEmpty == false {
         try queues.worked[name]?.queue.giveBack()
         look(atQueue: name, now)

@@ -24,7 +24,7 @@ struct Heartbeat {
   let channels: [String: Int]
   /// The queues whose home the machine is.
   let queues: Set<String>
-  /// What its workers have of the queues of others.
+  /// The messages that the machine's workers have of queues elsewhere.
   let work: [String: QueueTraffic.Work]
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant

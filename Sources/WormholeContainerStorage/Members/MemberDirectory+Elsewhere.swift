@@ -132,6 +132,6 @@ extension MemberDirectory {
     return MemberDirectory(worker: name, of: self, home: home, in: self.home, steps: [name])
   }
 
-  /// Whether this is such a directory.
+  /// Whether the directory is the `away/` of a queue.
   package var isAway: Bool { folder == .queues && steps.count == 3 }
 }

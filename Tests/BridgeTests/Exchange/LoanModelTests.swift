@@ -1,10 +1,11 @@
+import TestTraits
 import Testing
 
 /// Every order of the steps of a lent message, with deaths, lost time and late arrivals.
 ///
 /// The steps are those of the article *Between machines*: the home's file decides by its one name,
 /// and each claim has an ID of its own.
-@Suite struct LoanModelTests {
+@Suite(.blocking) struct LoanModelTests {
   private struct Model: Hashable {
     enum Home: Hashable {
       /// It waits; `attempts` were counted.

@@ -36,9 +36,9 @@ extension Verb {
       "'channel NAME' makes this machine the home of a channel: the other machines of the group "
         + "get copies of it, and their changes are decided here. 'channel NAME --to M' moves the "
         + "home to another machine, as soon as the bridge here has a connection.",
-      "'queue NAME' makes this machine the home of a queue: what programs of the other machines send "
-        + "to it comes here, and their workers get messages of it. Start the workers of those "
-        + "machines again if they have run before.",
+      "'queue NAME' makes this machine the home of a queue: messages of programs of other machines "
+        + "come here, and the workers there get messages of the queue. Workers that have run on "
+        + "another machine before must be started again.",
       "'doctor' checks everything that the bridge needs: its files and flows, the servers, their "
         + "streams, and every right of the machine. Each finding states the remedy; it exits with "
         + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
