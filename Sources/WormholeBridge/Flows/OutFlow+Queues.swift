@@ -3,8 +3,8 @@ package import WormholeContainerStorage
 
 /// The messages of queues that a flow carries; see ``QueueTraffic``.
 package protocol FlowJobs: AnyObject {
-  /// The entries without a number: messages lent to a machine, and ends of messages that the machine
-  /// has lent.
+  /// The entries without a number: messages lent to a machine, and ends of messages that the
+  /// machine has lent.
   func entries(for machine: String) throws(WormholeError) -> [FlowEntry]
   /// The entries have numbers, durably.
   func bound(_ entries: [FlowEntry])
