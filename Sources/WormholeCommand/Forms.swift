@@ -35,6 +35,7 @@ extension ObjectForm {
       ("members", "the machine of each member"), ("conflicts", "members that two machines have"),
       ("machines", "the flows to and from each machine"),
       ("channels", "the home and the versions of each channel between machines"),
+      ("queues", "the home of each queue between machines, and how many messages are lent"),
       ("requests", "numbers of requests and immediate messages to and from other machines"),
       ("trouble", "what holds up the bridge, or has ended it"),
     ])

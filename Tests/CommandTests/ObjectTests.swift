@@ -135,7 +135,7 @@ import WormholeSyscalls
     let known: Set = [
       "value", "sent", "kind", "from", "to", "id", "state", "attempt", "size", "file", "count",
       "delivery", "headers", "status", "reason", "program", "member", "channel", "version", "name",
-      "machine", "process", "members", "generation", "channels",
+      "machine", "process", "members", "generation", "channels", "queues",
     ]
     let several = meanings.filter { $0.value.count > 1 }.keys
     #expect(Set(several).subtracting(known).isEmpty, "\(several)")

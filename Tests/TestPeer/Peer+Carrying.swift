@@ -159,7 +159,7 @@ final class LocalCarrier: Sendable {
     let cursor = try record.number == received.number ? received : receive(record, back)
     for entry in cursor.entries {
       let name = MessageName(entry.delivered!)!
-      _ = try there.deliver(entry.name, in: staged, as: name, to: entry.to)
+      _ = try there.deliver(entry.name, in: staged, as: name, to: .member(entry.to))
     }
     for entry in record.entries {
       let name = MessageName(entry.name)!
@@ -236,7 +236,7 @@ final class LocalCarrier: Sendable {
 
   private func cancel() throws {
     for (name, proxy) in proxies {
-      for sent in try proxy.cancellations() { _ = try there.cancel(sent, to: name) }
+      for sent in try proxy.cancellations() { _ = try there.cancel(sent, to: .member(name)) }
     }
   }
 

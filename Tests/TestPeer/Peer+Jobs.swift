@@ -83,10 +83,10 @@ extension Peer {
       try receive(container, name, log: log, until: last, poison: poison)
     case .work(
       let container, let queue, let log, let concurrency, let deadline, let killsAt, let stopsAt,
-      let times):
+      let times, let rest):
       try work(
         container, queue, log: log, concurrency, .milliseconds(deadline), killsAt: killsAt,
-        stopsAt: stopsAt, times: times)
+        stopsAt: stopsAt, times: times, rest: .milliseconds(rest))
     case .refuse(let container, let name, let attempts):
       try refuse(container, name, attempts: attempts)
     case .cancel(let container, let from, let to): try cancel(container, from: from, to: to)

@@ -61,9 +61,24 @@ extension Peer {
     member.leave()
   }
 
+  /// Waits on a thread of its own: the threads of the tasks are as few as the processors.
+  private static func pause(_ length: Duration) async throws {
+    try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Void, any Error>) in
+      do {
+        try Thread("pause") {
+          let _: Void? = Monitor(()).wait(until: .now + length) { _ in nil }
+          continuation.resume()
+        }.detach()
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    }
+  }
+
   static func work(
     _ container: String, _ name: String, log: String, _ concurrency: Int, _ deadline: Duration,
-    killsAt: Int?, stopsAt: Int?, times: Int
+    killsAt: Int?, stopsAt: Int?, times: Int, rest: Duration
   ) throws {
     let log = try Descriptor.open(path: log, [.writeOnly, .create, .append], mode: 0o600)
     let queue = try meeting(container).queue(name, of: Int.self)
@@ -71,6 +86,7 @@ extension Peer {
     let working = try queue.work(concurrency: concurrency, handlingDeadline: deadline) {
       number, message in
       try note("\(number) \(message.attempt) \(message.isRedelivered)\n", log)
+      if rest > .zero { try await pause(rest) }
       if number == killsAt { Processes.exitAtOnce(9) }
       if number == stopsAt, message.attempt == 1 {
         try Processes.send(.stop, to: Processes.current)

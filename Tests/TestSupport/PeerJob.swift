@@ -176,10 +176,10 @@ package indirect enum PeerJob: Codable, Sendable {
   case receive(_ container: String, _ name: String, log: String, until: Int, poison: Int? = nil)
   /// Works on a queue, several messages at a time, and notes each delivery and acknowledgement in
   /// the log; kills or suspends itself in the handler of a number; ends in order after so many
-  /// messages.
+  /// messages. Each handler takes `rest` milliseconds.
   case work(
     _ container: String, _ queue: String, log: String, concurrency: Int = 2, deadline: Int,
-    killsAt: Int? = nil, stopsAt: Int? = nil, times: Int = .max)
+    killsAt: Int? = nil, stopsAt: Int? = nil, times: Int = .max, rest: Int = 0)
   /// Receives one message after the other and refuses each, until no message is claimed or waiting.
   case refuse(_ container: String, _ name: String, attempts: Int)
   /// Cancels the pending messages, and prints which messages it could cancel.

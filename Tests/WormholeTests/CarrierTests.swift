@@ -227,9 +227,9 @@ import WormholeSyscalls
   @Test func aDeliveredMessageIsLikeAnyOther() throws {
     let (directory, name) = try stage(7)
     let file = try #require(try directory.descriptor.names().first)
-    #expect(try carrier.deliver(file, in: directory, as: name, to: "phone"))
-    #expect(try !carrier.deliver(file, in: directory, as: name, to: "phone"))
-    try carrier.makeDurable("phone")
+    #expect(try carrier.deliver(file, in: directory, as: name, to: .member("phone")))
+    #expect(try !carrier.deliver(file, in: directory, as: name, to: .member("phone")))
+    try carrier.makeDurable(.member("phone"))
     let message = try phone.take(1)[0]
     #expect(try message.value(as: Int.self) == 7)
     #expect(message.from == "printer" && message.id == "7" && !message.isRedelivered)
@@ -246,7 +246,7 @@ import WormholeSyscalls
     #expect(staged.map(\.name) == staged.map(\.name).sorted())
     let files = try staged[0].directory.descriptor.names().sorted()
     for (one, file) in zip(staged, files) {
-      #expect(try carrier.deliver(file, in: one.directory, as: one.name, to: "nobody yet"))
+      #expect(try carrier.deliver(file, in: one.directory, as: one.name, to: .member("nobody yet")))
     }
     let late = try meeting.another().join(as: "nobody yet")
     let messages = try late.take(3)
@@ -257,12 +257,12 @@ import WormholeSyscalls
   @Test func aDeliveryIsCancelledOnlyBeforeItsReceiverHasIt() throws {
     let (directory, name) = try stage(1)
     let file = try directory.descriptor.names()[0]
-    #expect(try !carrier.cancel(name, to: "phone"))
-    #expect(try carrier.deliver(file, in: directory, as: name, to: "phone"))
-    #expect(try carrier.cancel(name, to: "phone"))
+    #expect(try !carrier.cancel(name, to: .member("phone")))
+    #expect(try carrier.deliver(file, in: directory, as: name, to: .member("phone")))
+    #expect(try carrier.cancel(name, to: .member("phone")))
     #expect(try printer.outcomes().map(\.status) == [.cancelled])
-    #expect(try !carrier.cancel(name, to: "phone"))
-    #expect(try !carrier.cancel(name, to: "unknown"))
+    #expect(try !carrier.cancel(name, to: .member("phone")))
+    #expect(try !carrier.cancel(name, to: .member("unknown")))
   }
 
   /// The sender's machine learns each outcome, however long it was away.
@@ -271,7 +271,8 @@ import WormholeSyscalls
     for number in 1...8 {
       let (directory, name) = try stage(number)
       #expect(
-        try carrier.deliver(directory.descriptor.names()[0], in: directory, as: name, to: "watch"))
+        try carrier.deliver(
+          directory.descriptor.names()[0], in: directory, as: name, to: .member("watch")))
     }
     let watch = try small.join(as: "watch")
     for message in try watch.take(8) { try message.acknowledge() }
@@ -345,7 +346,8 @@ import WormholeSyscalls
     #expect(cancellation == .requested)
     let (directory, name) = try stage(1)
     #expect(
-      try carrier.deliver(directory.descriptor.names()[0], in: directory, as: name, to: "phone"))
+      try carrier.deliver(
+        directory.descriptor.names()[0], in: directory, as: name, to: .member("phone")))
     try next(.member("printer")) { try phone.take(1)[0].acknowledge() }
     watch.remove(clock)
     watch.stop()

@@ -33,11 +33,12 @@ extension Carrier {
     return removed
   }
 
-  /// The guests that have sent messages to members of this machine.
+  /// The guests that have sent messages to members and queues of this machine.
   private func sendersOfMessages() throws(WormholeError) -> Set<String> {
     var found: Set<String> = []
-    for name in try container.storage.names(in: .members) {
-      guard let home = try container.storage.existingMember(name) else { continue }
+    for resident in try members() {
+      let home = try container.storage.existingMember(resident.name, in: resident.folder)
+      guard let home else { continue }
       do throws(Errno) {
         // A listing may miss a message whose next attempt begins meanwhile. Without its proxy the
         // outcome would be lost: such a listing is repeated.
@@ -46,7 +47,7 @@ extension Carrier {
         }
       } catch {
         guard error != .noSuchFile else { continue }
-        throw WormholeError(error, "list messages to", name, at: home)
+        throw WormholeError(error, "list messages to", home.name, at: home)
       }
     }
     return found

@@ -7,8 +7,8 @@ internal import WormholeSyscalls
 extension Carrier {
   /// Throws if no message can be delivered to a member now: its directory may belong to another
   /// user, who has closed it.
-  package func checkInbox(of receiver: String) throws(WormholeError) {
-    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+  package func checkInbox(of receiver: Resident) throws(WormholeError) {
+    let home = try container.receivers.home(of: peer(receiver), in: container.storage)
     do throws(Errno) {
       _ = try home.part(.inbox)
     } catch {
@@ -45,9 +45,9 @@ extension Carrier {
   ///
   /// - Parameter name: the message's name at its sender.
   package func bury(
-    _ bytes: [UInt8], as name: MessageName, to receiver: String, _ reason: String
+    _ bytes: [UInt8], as name: MessageName, to receiver: Resident, _ reason: String
   ) throws(WormholeError) {
-    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+    let home = try container.receivers.home(of: peer(receiver), in: container.storage)
     let settlement = Settlement(
       container: container, home: home, claims: home, senders: senders,
       supersession: "another process has settled the message")

@@ -43,15 +43,16 @@ package final class Carrier: Sendable {
 
   // MARK: Proxies
 
-  /// A member or a guest of another machine.
+  /// A member, a guest or a queue of another machine.
   package enum Resident: Hashable, Sendable {
     case member(String)
     /// Called by 16 hexadecimal digits.
     case guest(Incarnation)
+    case queue(String)
 
     package var name: String {
       switch self {
-      case .member(let name): name
+      case .member(let name), .queue(let name): name
       case .guest(let digits): digits.rawValue
       }
     }
@@ -60,11 +61,18 @@ package final class Carrier: Sendable {
       switch self {
       case .member: .members
       case .guest: .guests
+      case .queue: .queues
       }
     }
   }
 
-  /// Returns the proxy of a member or a guest whose home is the machine; made if need be.
+  /// The addressee of messages, as a member or a queue of this machine.
+  func peer(_ resident: Resident) -> Peer {
+    let peer = container.peer(resident.name)
+    return if case .queue = resident { peer.ofQueue } else { peer }
+  }
+
+  /// Returns the proxy of a resident whose home is the machine; made if need be.
   ///
   /// While a program of this machine has the name, this is refused with
   /// ``WormholeError/Code-swift.struct/nameTaken``, and with
@@ -105,9 +113,11 @@ package final class Carrier: Sendable {
     do throws(Errno) {
       presence = try home.takePresence()
       isInUse = if try home.elsewhere == nil { try home.hasClaims } else { false }
+      if case .queue = resident { try home.checkWorkers() }
       isNamed = try home.isNamed
     } catch {
       if home.isStale { return false }
+      guard error != .busy else { throw Self.isWorkedOn(home) }
       throw WormholeError(error, Self.standing, home.name, at: home)
     }
     guard let presence else {
@@ -131,10 +141,25 @@ package final class Carrier: Sendable {
     }
     let now = container.storage.options.environment.sinceEpoch()
     try home.write(Elsewhere(machine: machine, since: Date(sinceEpoch: now)))
+    if case .queue = resident {
+      do throws(Errno) {
+        // A worker that has just begun looks for the file after it has made its directory.
+        try home.checkWorkers(within: .milliseconds(200))
+      } catch {
+        try home.removeElsewhere()
+        throw Self.isWorkedOn(home)
+      }
+    }
     return true
   }
 
-  /// All proxies of the container, of members and of guests, whichever process has made them.
+  private static func isWorkedOn(_ home: MemberDirectory) -> WormholeError {
+    WormholeError(
+      .nameTaken, standing, home.name, because: "a worker of this machine works on the queue",
+      hint: "start the queue's workers on this machine again")
+  }
+
+  /// All proxies of the container, of members, guests and queues, whichever process has made them.
   ///
   /// A directory that its owner has closed to this user is none, since a carrier has made it.
   package func proxies() throws(WormholeError) -> [Proxy] {
@@ -152,7 +177,7 @@ package final class Carrier: Sendable {
     return found
   }
 
-  /// The proxy of a member or a guest; nil if the directory is missing, or is no proxy.
+  /// The proxy of a resident; nil if the directory is missing, or is no proxy.
   package func existingProxy(of resident: Resident) throws(WormholeError) -> Proxy? {
     let home = try container.storage.existingMember(resident.name, in: resident.folder)
     guard let home else { return nil }
@@ -163,8 +188,14 @@ package final class Carrier: Sendable {
     }
   }
 
+  /// The members and the queues.
+  func members() throws(WormholeError) -> [Resident] {
+    try container.storage.names(in: .members).map { .member($0) }
+      + container.storage.names(in: .queues).map { .queue($0) }
+  }
+
   private func residents() throws(WormholeError) -> [Resident] {
-    let members = try container.storage.names(in: .members).map { Resident.member($0) }
+    let members = try members()
     do throws(Errno) {
       let guests = try container.storage.guestNames().compactMap { Incarnation(rawValue: $0) }
       return members + guests.map { .guest($0) }
@@ -204,9 +235,9 @@ package final class Carrier: Sendable {
   ///   - name: see ``arrivalName(of:)``.
   ///   - receiver: the member, which need never have joined.
   package func deliver(
-    _ file: String, in directory: OpenDirectory, as name: MessageName, to receiver: String
+    _ file: String, in directory: OpenDirectory, as name: MessageName, to receiver: Resident
   ) throws(WormholeError) -> Bool {
-    let peer = container.peer(receiver)
+    let peer = peer(receiver)
     for _ in 0..<100 {
       let home = try container.receivers.home(of: peer, in: container.storage)
       do throws(Errno) {
@@ -219,7 +250,7 @@ package final class Carrier: Sendable {
       }
     }
     throw WormholeError(
-      .conflict, "deliver message to", receiver,
+      .conflict, "deliver message to", receiver.name,
       because: "another process removes the inbox of the receiver repeatedly",
       hint: "find the program that removes the inbox")
   }
@@ -233,9 +264,9 @@ package final class Carrier: Sendable {
   /// - Returns: a lock without which a sweeper takes the file for one without a message: to be held
   ///   until the message is delivered.
   package func attach(
-    _ file: String, in directory: OpenDirectory, to name: MessageName, of receiver: String
+    _ file: String, in directory: OpenDirectory, to name: MessageName, of receiver: Resident
   ) throws(WormholeError) -> AttachedFile? {
-    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+    let home = try container.receivers.home(of: peer(receiver), in: container.storage)
     do throws(Errno) {
       let opened: Descriptor
       do throws(Errno) {
@@ -263,8 +294,8 @@ package final class Carrier: Sendable {
   }
 
   /// Makes the names of all delivered messages of a receiver durable.
-  package func makeDurable(_ receiver: String) throws(WormholeError) {
-    let home = try container.receivers.home(of: container.peer(receiver), in: container.storage)
+  package func makeDurable(_ receiver: Resident) throws(WormholeError) {
+    let home = try container.receivers.home(of: peer(receiver), in: container.storage)
     do throws(Errno) {
       try home.makeDurable(.inbox)
     } catch {
@@ -275,8 +306,10 @@ package final class Carrier: Sendable {
   /// Cancels a delivered message that no receiver has claimed, by its ID and its sender.
   ///
   /// - Returns: false if there is none; its outcome then comes by itself.
-  package func cancel(_ sent: MessageName, to receiver: String) throws(WormholeError) -> Bool {
-    guard let home = try container.storage.existingMember(receiver) else { return false }
+  package func cancel(_ sent: MessageName, to receiver: Resident) throws(WormholeError) -> Bool {
+    guard
+      let home = try container.storage.existingMember(receiver.name, in: receiver.folder)
+    else { return false }
     var found: MessageName?
     var sender: MemberDirectory?
     do throws(Errno) {
@@ -307,4 +340,15 @@ extension MemberDirectory {
   fileprivate var hasClaims: Bool {
     get throws(Errno) { try contains(.claimed) { ClaimedName(String(cString: $0)) != nil } }
   }
+
+  /// Throws ``Errno/busy`` while the queue has workers, living or dead with claims.
+  fileprivate func checkWorkers(within patience: Duration = .zero) throws(Errno) {
+    let end = Instant.now + patience
+    while try workers().contains(where: { (try? $0.isPresent()) != false || $0.mayHaveClaims }) {
+      guard Instant.now < end else { throw .busy }
+      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
+    }
+  }
+
+  private var mayHaveClaims: Bool { (try? hasClaims) != false }
 }

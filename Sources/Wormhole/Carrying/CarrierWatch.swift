@@ -8,7 +8,7 @@ internal import WormholeSyscalls
 /// lists the directories of the named proxies.
 package final class CarrierWatch: Sendable {
   private struct Watched {
-    let watches: [NamedWatch]
+    var watches: [NamedWatch]
     /// Moves delayed messages to the inbox when they are due, as a receiver would.
     let due: DueMessages
     /// The watch of the record of wakes; nil for a guest.
@@ -61,16 +61,8 @@ package final class CarrierWatch: Sendable {
     let notice: @Sendable (Watcher.Signal) -> Void = { [weak self] _ in self?.note(resident) }
     let wakes = try watchWakes(of: resident)
     do throws(Errno) {
-      let watches = [
-        try home.watch(.inbox, .movedTo, notice), try home.watch(.receipts, .movedTo, notice),
-        try home.watch(.context, .movedTo) { signal in
-          if case .changed(let names) = signal,
-            !names.contains(where: { $0.ends(with: ContextName.waitingMark) })
-          {
-            return
-          }
-          notice(signal)
-        },
+      var watches = [
+        try home.watch(.inbox, .movedTo, notice),
         try home.watch(.claimed) { signal in
           // The carrier's own claims are no news.
           if case .changed(let names) = signal,
@@ -81,6 +73,22 @@ package final class CarrierWatch: Sendable {
           notice(signal)
         },
       ]
+      if case .queue = resident {
+        let away = try home.away()
+        watches.append(try away.watch(.receipts, .movedTo, notice))
+        watches.append(try away.watch(.workers, .movedTo, notice))
+      } else {
+        watches.append(try home.watch(.receipts, .movedTo, notice))
+        watches.append(
+          try home.watch(.context, .movedTo) { signal in
+            if case .changed(let names) = signal,
+              !names.contains(where: { $0.ends(with: ContextName.waitingMark) })
+            {
+              return
+            }
+            notice(signal)
+          })
+      }
       try due.begin()
       state.withLock { $0.proxies[resident] = Watched(watches: watches, due: due, wakes: wakes) }
     } catch {

@@ -39,6 +39,8 @@ package final class Proxy: Sendable {
 
   package var name: String { resident.name }
 
+  private var isQueue: Bool { if case .queue = resident { true } else { false } }
+
   // MARK: Messages to the member
 
   /// The first waiting messages, in the order in which the member has to receive them.
@@ -160,7 +162,8 @@ package final class Proxy: Sendable {
   /// Makes durable what was claimed and settled until now.
   package func makeDurable() throws(WormholeError) {
     do throws(Errno) {
-      for part in [MemberDirectory.Part.claimed, .inbox, .receipts] { try home.makeDurable(part) }
+      for part in [MemberDirectory.Part.claimed, .inbox] { try home.makeDurable(part) }
+      if !isQueue { try home.makeDurable(.receipts) }
     } catch {
       throw WormholeError(error, "sync", name, at: home)
     }
@@ -212,6 +215,8 @@ package final class Proxy: Sendable {
 
   /// The first outcomes that wait for the member, in the order in which the messages arrived here.
   package func outcomes(atMost count: Int = 4096) throws(WormholeError) -> [CarriedOutcome] {
+    // A queue sends nothing.
+    guard !isQueue else { return [] }
     let receipts: [ReceiptName]
     do throws(Errno) {
       receipts = try Receipts.list(home).sorted { $0.name < $1.name }

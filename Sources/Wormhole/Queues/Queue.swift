@@ -114,7 +114,8 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     _ handler: @escaping @isolated(any) @Sendable (Job, Message) async throws -> Void
   ) throws(WormholeError) -> Subscription {
     try TaskPool.start("work on queue", name)
-    let handlers = QueueHandlers(try worker(deadline), max(1, concurrency)) { message in
+    let concurrency = max(1, concurrency)
+    let handlers = QueueHandlers(try worker(deadline, concurrency), concurrency) { message in
       try await handler(message.value(as: Job.self), message)
     }
     let subscription = try container.subscriptions.keep(handlers)
@@ -134,8 +135,10 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     QueueDeliveries { () throws(WormholeError) in try self.worker(deadline) }
   }
 
-  private func worker(_ deadline: Duration?) throws(WormholeError) -> QueueWorker {
-    let worker = try QueueWorker(name, container, deadline: deadline)
+  private func worker(
+    _ deadline: Duration?, _ room: Int = 1
+  ) throws(WormholeError) -> QueueWorker {
+    let worker = try QueueWorker(name, container, deadline: deadline, room: room)
     try worker.begin()
     return worker
   }

@@ -11,6 +11,8 @@ final class QueueDelivery: MessageSource, SharedClaim {
   private let size: Int
   private let name: MessageName
   private let isRepeated: Bool
+  /// The claim of this attempt, before a renewal.
+  private let first: ClaimedName
   private let claim: Monitor<Claim>
   /// The copies of the file that the handler has made.
   private let copies = Monitor<[HandedCopy]>([])
@@ -29,8 +31,14 @@ final class QueueDelivery: MessageSource, SharedClaim {
     self.contents = contents
     size = contents.document.list.size
     name = claimed.name
+    first = claimed
     isRepeated = claimed.isRepeated || name.stamp.epoch < worker.epoch
     claim = Monitor(.held(claimed))
+  }
+
+  /// The file, and the attempt, for a worker of another machine.
+  var carried: (name: MessageName, bytes: [UInt8], attempt: Int, isMarked: Bool) {
+    (name, contents.document.list.bytes, first.attempt, first.isInterrupted)
   }
 
   var id: String { name.id }
@@ -176,6 +184,13 @@ final class QueueDelivery: MessageSource, SharedClaim {
   /// The message was handled: should the outcome not be written before the handling deadline, the
   /// message is redelivered, marked.
   func endLater() { endLater(after: 1) }
+
+  /// Dead-letters the message, whichever attempt this was.
+  func giveUp(attempts: Int, _ reason: String) throws(WormholeError) {
+    try end { (claimed) throws(WormholeError) in
+      try worker.failed(claimed, attempt: max(attempts, worker.settings.attempts), reason)
+    }
+  }
 
   private func endLater(after pause: Int) {
     worker.later(.seconds(pause)) { [self] in

@@ -49,21 +49,30 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  /// - Parameter deadline: the time after which another worker may have a message; nil for none.
+  /// Whether the worker may claim a message.
+  private let takes: @Sendable (MessageName) throws(Errno) -> Bool
+
+  /// - Parameters:
+  ///   - deadline: the time after which another worker may have a message; nil for none.
+  ///   - room: how many messages are handled at the same time.
+  ///   - takes: whether the worker may claim a message; nil for all.
   init(
-    _ name: String, _ container: SharedContainer, deadline: Duration?
+    _ name: String, _ container: SharedContainer, deadline: Duration?, room: Int = 1,
+    takes: (@Sendable (MemberDirectory, MessageName) throws(Errno) -> Bool)? = nil
   ) throws(WormholeError) {
     let operation = "work on queue"
     try container.storage.checkOwner(operation, name)
     self.container = container
     settings = container.options.mailbox.machine
-    queue = try container.storage.member(name, in: .queues)
+    let named = try container.storage.member(name, in: .queues)
     epoch = try container.storage.epoch()
     do throws(Errno) {
-      (own, presence) = try queue.makeWorker(deadline: deadline)
+      (queue, own, presence) = try Self.place(in: named, deadline, room)
     } catch {
-      throw WormholeError(error, operation, name, at: queue)
+      throw WormholeError(error, operation, name, at: named)
     }
+    let queue = queue
+    self.takes = { (name) throws(Errno) in try takes?(queue, name) ?? true }
     settlement = Settlement(
       container: container, home: queue, claims: own, senders: SenderHomes(container.storage),
       supersession: "the handling deadline has passed, and the message is another worker's")
@@ -74,6 +83,22 @@ final class QueueWorker: Stoppable {
     let first = UInt64(own.escaped.prefix(8), radix: 16) ?? 0
     state.withLock { $0.lastClaim = Int(first) % ClaimedName.lastClaim }
     patrol = Monitor(nil)
+  }
+
+  /// Makes the worker's directory: in the queue, or, if the queue's home is another machine, in
+  /// what that machine lends.
+  private static func place(
+    in named: MemberDirectory, _ deadline: Duration?, _ room: Int
+  ) throws(Errno) -> (MemberDirectory, MemberDirectory, Presence) {
+    if try named.elsewhere == nil {
+      let (own, presence) = try named.makeWorker(deadline: deadline)
+      // A carrier that makes the queue one of another machine looks for workers afterwards.
+      if try named.elsewhere == nil { return (named, own, presence) }
+      _ = try own.removeWorker(presence)
+    }
+    let away = try named.away()
+    let (own, presence) = try away.makeWorker(deadline: deadline, room: room)
+    return (away, own, presence)
   }
 
   /// Starts to claim messages for the callers of ``next()``.
@@ -223,7 +248,7 @@ final class QueueWorker: Stoppable {
   private static let mostAttempts = 60
 
   private func claim(_ name: MessageName) {
-    guard !mustWait(.fresh(name)) else { return }
+    guard isTaken(name), !mustWait(.fresh(name)) else { return }
     let claimed = ClaimedName(name, attempt: 1, claim: freshClaim)
     take(name.text, from: .inbox, claimed) { worker throws(WormholeError) in
       try worker.open(claimed)
@@ -231,7 +256,7 @@ final class QueueWorker: Stoppable {
   }
 
   private func reclaim(_ old: ClaimedName) {
-    guard !mustWait(.returned(old)) else { return }
+    guard isTaken(old.name), !mustWait(.returned(old)) else { return }
     let isSpent = old.attempt >= settings.attempts
     let claimed =
       isSpent
@@ -243,6 +268,15 @@ final class QueueWorker: Stoppable {
           "each of \(old.attempt) attempts failed or was interrupted")
       }
       try worker.open(claimed)
+    }
+  }
+
+  private func isTaken(_ name: MessageName) -> Bool {
+    do throws(Errno) {
+      return try takes(name)
+    } catch {
+      pause(after: error, name)
+      return false
     }
   }
 

@@ -15,7 +15,8 @@ struct Settlement: Sendable {
   /// How another process has got the message, if the claim is gone.
   let supersession: String
 
-  /// Settles a claimed file, and notifies the sender on request.
+  /// Settles a claimed file, and notifies the sender on request; in a queue of another machine, the
+  /// carrier alone is notified.
   ///
   /// - Parameter size: the file's size in bytes, if known.
   func end(_ claimed: ClaimedName, _ end: MessageEnd, size: Int = 0) throws(WormholeError) {
@@ -23,7 +24,11 @@ struct Settlement: Sendable {
     do throws(Errno) {
       let isOurs = try home.ending(claimed.name, claimed.text, in: .claimed, of: claims) {
         () throws(Errno) in
-        try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
+        guard !home.isAway else {
+          let receipt = ReceiptName(claimed.name, end).text
+          return try claims.move(claimed.text, from: .claimed, to: home, .receipts, as: receipt)
+        }
+        return try self.end(claimed, end, telling: senders.home(of: claimed.name), size)
       }
       if !isOurs, !Mutants.has(.acceptLate) { throw .noSuchFile }
     } catch {
@@ -62,6 +67,11 @@ struct Settlement: Sendable {
   /// The dead letter is a second name of the same file, linked before the outcome. If the process
   /// dies between the two, the next process dead-letters the message again.
   func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) throws(WormholeError) {
+    guard !home.isAway else {
+      // The letter belongs to the home of the queue; the reason is all that is left here.
+      try storeReason(claimed.name, attempts: attempts, reason)
+      return try end(claimed, .dead)
+    }
     try explain(claimed.name, attempts: attempts, reason)
     if try bury(claimed) { try end(claimed, .dead) }
   }

@@ -10,7 +10,7 @@ extension InFlow {
   /// Each step may have been done before. A member whose directory was closed since the message was
   /// staged holds up no other.
   func run(_ steps: [FlowCursor.Step]) throws(WormholeError) {
-    var receivers: Set<String> = []
+    var receivers: Set<Carrier.Resident> = []
     var (attached, unneeded): (AttachedFile?, [String]) = (nil, [])
     for step in steps {
       switch step {
@@ -30,6 +30,8 @@ extension InFlow {
         }
       case .context(let number, let receiver, let name):
         try deliver(context: number, name, to: receiver)
+      case .lend(let number, let queue, let name, let job):
+        try lend(number, name, job, to: queue)
       }
     }
     // The next cursor does not name these messages any more.
@@ -53,7 +55,8 @@ extension InFlow {
     // The receiver of a delivered message may have taken the file.
     guard try folder.contains(number.fileName) else { return nil }
     do throws(WormholeError) {
-      return try residents.carrier.attach(file, in: folder.directory, to: name, of: receiver)
+      return try residents.carrier.attach(
+        file, in: folder.directory, to: name, of: .member(receiver))
     } catch {
       // The message itself is refused next.
       guard error.isClosed else { throw error }
@@ -63,7 +66,7 @@ extension InFlow {
 
   /// Delivers a message, or refuses it; false for a refused one.
   private func deliver(
-    _ number: Int, _ name: MessageName, to receiver: String
+    _ number: Int, _ name: MessageName, to receiver: Carrier.Resident
   ) throws(WormholeError) -> Bool {
     // A bridge that was killed may have refused the message before it removed the file.
     let isRefused = try refusals.contains(number)
@@ -84,7 +87,7 @@ extension InFlow {
   }
 
   private func refuseStaged(
-    _ number: Int, _ receiver: String, _ error: WormholeError
+    _ number: Int, _ receiver: Carrier.Resident, _ error: WormholeError
   ) throws(WormholeError) {
     // Without the file the message was delivered, or refused before.
     guard let bytes = try folder.bytes(of: number.fileName),

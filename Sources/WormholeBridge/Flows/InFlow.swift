@@ -28,6 +28,8 @@ package final class InFlow {
   private var pieces: PieceStore
   /// Whether no record of the flow in the other direction binds a message any more.
   package var isFree: (FlowEntry) throws -> Bool = { _ in true }
+  /// Gets the ends of lent messages.
+  package weak var jobs: (any FlowJobs)?
 
   static let cursorName = "cursor.plist"
 
@@ -106,7 +108,7 @@ package final class InFlow {
         guard isNew || Mutants.has(.acceptKnown) else { continue }
         try take(
           entry, number, bundle.bodies[offset],
-          until: { $0.map { bundle.local($0, delay, self.now) } },
+          age: delay, until: { $0.map { bundle.local($0, delay, self.now) } },
           &staging)
         guard isNew else { continue }
         next.number = number
@@ -126,7 +128,7 @@ package final class InFlow {
     return findings
   }
 
-  private var now: Int64 { residents.container.storage.options.environment.sinceEpoch() }
+  var now: Int64 { residents.container.storage.options.environment.sinceEpoch() }
 
   /// What has to be durable, and to be done, with the next cursor.
   struct Staging {
@@ -150,8 +152,8 @@ package final class InFlow {
   // MARK: Entries
 
   private func take(
-    _ entry: FlowEntry, _ number: Int, _ body: [UInt8]?, until expiry: (Date?) -> Date?,
-    _ staging: inout Staging
+    _ entry: FlowEntry, _ number: Int, _ body: [UInt8]?, age: Int64,
+    until expiry: (Date?) -> Date?, _ staging: inout Staging
   ) throws(WormholeError) {
     switch entry.kind {
     case .message:
@@ -189,9 +191,12 @@ package final class InFlow {
       try proxy.takeBack(entry.name)
       staging.settled[proxy.resident] = proxy
     case .cancellation:
-      staging.steps.append(.cancel(to: entry.receiver, entry.name))
+      staging.steps.append(.cancel(to: entry.resident, entry.name))
     case .context:
       if let body { try take(context: body, entry, number, &staging) }
+    case .job(let job):
+      if let body { try take(job, entry, number, body, age: age, until: expiry, &staging) }
+    case .worked: try jobs?.end(entry, by: machine)
     }
   }
 
@@ -237,20 +242,20 @@ package final class InFlow {
     if fileSize != nil, let file = pieces.attachment(of: entry.name) {
       staging.steps.append(.attach(file: file, number: number, to: entry.receiver, as: name))
     }
-    staging.steps.append(.deliver(number: number, to: entry.receiver, as: name))
+    staging.steps.append(.deliver(number: number, to: entry.resident, as: name))
   }
 
   /// Whether the receiver's home has moved, so that the sender's machine sends the message on.
   ///
   /// The present home decides about the delivery.
   private func goesBack(_ entry: FlowEntry) -> Bool {
-    entry.name.wantsReceipt && residents.proxy(elsewhere: entry.receiver) != nil
+    entry.name.wantsReceipt && residents.proxy(elsewhere: entry.resident) != nil
   }
 
   /// The proxy of a receiver to which this machine has sent, if the other machine is its home, or
   /// was.
   private func receiver(of entry: FlowEntry) -> Proxy? {
-    residents[.member(entry.receiver)].flatMap { residents.isHome(machine, of: $0) ? $0 : nil }
+    residents[entry.resident].flatMap { residents.isHome(machine, of: $0) ? $0 : nil }
   }
 
   /// Returns the file for the receiver's inbox, and the size of the file that was sent with it;
@@ -276,8 +281,9 @@ package final class InFlow {
       // Nobody asks for the proxy of a sender that wants no outcome.
       if entry.name.wantsReceipt { _ = try residents.proxy(of: sender, on: machine) }
     }
-    try residents.carrier.checkInbox(of: entry.receiver)
-    let origin = MessageOrigin(machine: machine, receiver: entry.receiver, name: entry.name)
+    try residents.carrier.checkInbox(of: entry.resident)
+    let origin = MessageOrigin(
+      machine: machine, receiver: entry.receiver, name: entry.name, isQueue: entry.isQueue)
     let bytes = try message.delivered(
       from: origin.propertyList, expires: expiry(message.expires))
     return (bytes, message.fileSize)
@@ -294,7 +300,7 @@ package final class InFlow {
       guard !entry.name.wantsReceipt else { throw error }
       if residents.formerHomes(entry.receiver).contains(machine) { return }
       // The machine knows more than this one, or is confused: the record may follow.
-      guard residents.proxy(elsewhere: entry.receiver)?.machine != machine else {
+      guard residents.proxy(elsewhere: entry.resident)?.machine != machine else {
         throw WormholeError(
           .unreachable, "receive message", entry.name.id,
           because: "machine \(machine) hands it on, and is the home of '\(entry.receiver)' as far "
@@ -326,7 +332,9 @@ package final class InFlow {
   /// Makes a message a dead letter of its receiver; false if the receiver can have none.
   func bury(_ kept: KeptMessages.Message) throws(WormholeError) -> Bool {
     do throws(WormholeError) {
-      try residents.carrier.bury(kept.body, as: kept.name, to: kept.receiver, kept.reason)
+      try residents.carrier.bury(
+        kept.body, as: kept.name, to: kept.isQueue ? .queue(kept.receiver) : .member(kept.receiver),
+        kept.reason)
       return true
     } catch {
       let hasManyLetters = error.code == .full && error.errno == nil

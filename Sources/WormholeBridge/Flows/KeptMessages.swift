@@ -18,12 +18,14 @@ enum KeptMessages {
 
   struct Message: Equatable {
     let receiver: String
+    let isQueue: Bool
     let name: MessageName
     let reason: String
     let body: [UInt8]
 
     init(_ entry: FlowEntry, _ body: [UInt8], _ reason: String) {
       (receiver, name, self.reason, self.body) = (entry.receiver, entry.name, reason, body)
+      isQueue = entry.isQueue
     }
 
     fileprivate init?(_ list: PropertyListValue) {
@@ -32,6 +34,7 @@ enum KeptMessages {
         let body = list[Key.body]?.dataValue
       else { return nil }
       self.receiver = receiver
+      isQueue = list[Key.queue]?.boolValue ?? false
       self.name = name
       reason = list[Key.reason]?.stringValue ?? ""
       self.body = Array(body)
@@ -40,6 +43,7 @@ enum KeptMessages {
 
   private enum Key {
     static let (receiver, name, reason, body) = ("to", "N", "reason", "body")
+    static let queue = "queue"
   }
 
   static func add(
@@ -57,6 +61,7 @@ enum KeptMessages {
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(message.reason), Key.body: .data(Data(message.body)),
+        Key.queue: .boolean(message.isQueue),
       ])
   }
 

@@ -63,7 +63,7 @@ extension OutFlow {
   }
 
   private func receiver(ofContext entry: FlowEntry) throws(WormholeError) -> Proxy? {
-    guard let proxy = try residents.receiver(entry.receiver), proxy.machine == machine,
+    guard let proxy = try residents.receiver(entry.resident), proxy.machine == machine,
       residents.carries(proxy)
     else { return nil }
     return proxy

@@ -129,7 +129,7 @@ extension OutFlow {
   }
 
   /// Whether the message's sender is elsewhere and asks for the outcome; see ``strangers``.
-  private func isStranger(_ name: MessageName) -> Bool {
+  func isStranger(_ name: MessageName) -> Bool {
     name.wantsReceipt && residents.isElsewhere(name.sender)
   }
 
@@ -148,12 +148,14 @@ extension OutFlow {
 
   /// Where the transfers are after an entry.
   static func note(_ entry: FlowEntry, in transfers: inout [String: FlowTransfer]) {
+    // No message to a queue is in pieces.
+    guard !entry.isQueue else { return }
     switch entry.kind {
     case .piece(let piece):
       transfers[entry.receiver] = FlowTransfer(to: entry.receiver, entry.name, after: piece)
     case .message, .dropped:
       if transfers[entry.receiver]?.name == entry.name { transfers[entry.receiver] = nil }
-    case .outcome, .cancellation, .returned, .context: break
+    case .outcome, .cancellation, .returned, .context, .job, .worked: break
     }
   }
 
@@ -163,7 +165,7 @@ extension OutFlow {
   /// one machine.
   func bytes(of piece: FlowPiece, _ entry: FlowEntry) throws(WormholeError) -> [UInt8]? {
     // The home may have moved since the piece got its number.
-    guard let proxy = try residents.receiver(entry.receiver) else { return nil }
+    guard let proxy = try residents.receiver(entry.resident) else { return nil }
     let bytes = try proxy.read(
       piece.part, of: entry.name, at: piece.offset, count: piece.count)
     return bytes?.count == piece.count ? bytes : nil

@@ -53,7 +53,7 @@ extension OutFlow {
     case (.message, _):
       // Otherwise it stays in transit until its outcome arrives.
       guard !entry.name.wantsReceipt else { return }
-      guard let proxy = try residents.receiver(entry.receiver) else { return }
+      guard let proxy = try residents.receiver(entry.resident) else { return }
       _ = try proxy.settle(entry.name, .delivered)
       touched[proxy.resident] = proxy
     case (.outcome(let status), .receipt(let resident, let name)):
@@ -64,7 +64,10 @@ extension OutFlow {
     case (.outcome, .refusal(let file)), (.returned, .refusal(let file)):
       try folder.remove(file)
     case (.context, _): try settleContext(entry)
-    case (.outcome, nil), (.cancellation, _), (.returned, _), (.piece, _), (.dropped, _): break
+    case (.worked, .worked(let file)): try jobs?.settle(file, of: entry.receiver)
+    case (.outcome, _), (.cancellation, _), (.returned, _), (.piece, _), (.dropped, _), (.job, _),
+      (.worked, _):
+      break
     }
   }
 
@@ -73,7 +76,7 @@ extension OutFlow {
 
   /// Whether no record binds a message any more: confirmed records are removed first.
   package func isFree(_ entry: FlowEntry) throws(WormholeError) -> Bool {
-    let message = FlowEntry(.message, to: entry.receiver, entry.name)
+    let message = FlowEntry(.message, to: entry.resident, entry.name)
     if isBound(message) { try finish() }
     return !isBound(message)
   }

@@ -34,6 +34,12 @@ package final class OutFlow {
   var transfers: [String: FlowTransfer] = [:]
   /// The members to which a large message waits for its next pieces.
   var large: Set<String> = []
+  /// The messages of queues that are lent to the machine, and the ends of messages that the machine
+  /// has lent.
+  package weak var jobs: (any FlowJobs)? {
+    // An error may have followed a record: then the source does not know the numbers yet.
+    didSet { for record in records { jobs?.bound(record.entries) } }
+  }
   /// The requests to cancel from this process.
   private var cancelled: Set<MessageName> = []
   /// The last number with a confirmation of the other machine.
@@ -158,13 +164,19 @@ package final class OutFlow {
     var entries = refusals.waiting.filter { !bound.contains($0.identity) }
     var binding = newBinding()
     entries += droppedTransfers()
+    entries += try jobs?.entries(for: machine).filter { !bound.contains($0.identity) } ?? []
     for proxy in proxies {
       entries += try outcomes(for: proxy)
-      guard proxy.machine == machine, case .member(let name) = proxy.resident else { continue }
+      guard proxy.machine == machine else { continue }
+      if case .guest = proxy.resident { continue }
       for sent in try proxy.cancellations() where !cancelled.contains(sent) {
-        entries.append(FlowEntry(.cancellation, to: name, sent))
+        entries.append(FlowEntry(.cancellation, to: proxy.resident, sent))
       }
       guard residents.carries(proxy) else { continue }
+      guard case .member(let name) = proxy.resident else {
+        binding.entries += try messages(toQueue: proxy)
+        continue
+      }
       entries += try contexts(at: proxy, to: name)
       guard !full.contains(name) else { continue }
       try bind(name, at: proxy, &binding)
@@ -181,6 +193,7 @@ package final class OutFlow {
         try folder.replace(record.first.fileName, by: record.propertyList)
       }
       keep(record)
+      jobs?.bound(record.entries)
       try claim(record)
       rest = rest.dropFirst(record.entries.count)
       room -= record.entries.count
@@ -197,7 +210,7 @@ package final class OutFlow {
         return nil
       }
       let entry = FlowEntry(
-        .outcome(outcome.status), to: origin.receiver, origin.name,
+        .outcome(outcome.status), to: origin.resident, origin.name,
         source: .receipt(of: proxy.resident, outcome.name))
       return bound.contains(entry.identity) ? nil : entry
     }
@@ -208,12 +221,12 @@ package final class OutFlow {
       switch entry.kind {
       case .message:
         // The name is free for this machine's programs as soon as nothing to it is in transit.
-        guard let proxy = try residents.receiver(entry.receiver) else { continue }
+        guard let proxy = try residents.receiver(entry.resident) else { continue }
         // False if it was claimed before, or if its sender has cancelled it.
         _ = try proxy.claim(entry.name)
         touched[proxy.resident] = proxy
       case .cancellation: cancelled.insert(entry.name)
-      case .outcome, .returned, .context, .piece, .dropped: break
+      case .outcome, .returned, .context, .piece, .dropped, .job, .worked: break
       }
     }
   }
@@ -252,17 +265,20 @@ package final class OutFlow {
     case .message: return try body(of: entry, largest: largest)
     case .context: return try context(of: entry)
     case .piece(let piece): return try bytes(of: piece, entry)
-    case .outcome, .cancellation, .returned, .dropped: return nil
+    case .job: return jobs?.body(of: entry)
+    case .outcome, .cancellation, .returned, .dropped, .worked: return nil
     }
   }
 
   /// The file of a message; nil for one that is settled, or that cannot be carried.
   private func body(of entry: FlowEntry, largest: Int) throws(WormholeError) -> [UInt8]? {
-    guard let proxy = try residents.receiver(entry.receiver) else { return nil }
+    guard let proxy = try residents.receiver(entry.resident) else { return nil }
     let reason: String
     do throws(WormholeError) {
       // The message itself has arrived in pieces.
-      if let size = try proxy.claimedSize(of: entry.name), size > FlowPiece.bytes { return [] }
+      if !entry.isQueue, let size = try proxy.claimedSize(of: entry.name), size > FlowPiece.bytes {
+        return []
+      }
       guard let message = try proxy.read(entry.name) else { return nil }
       if message.bytes.count > largest {
         reason =

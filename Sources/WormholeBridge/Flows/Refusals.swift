@@ -16,7 +16,7 @@ package final class Refusals {
 
   private enum Key {
     static let (receiver, name, reason, isReturn) = ("to", "N", "reason", "return")
-    static let early = "early"
+    static let (early, queue) = ("early", "queue")
   }
 
   init(_ folder: BridgeFolder) throws(WormholeError) {
@@ -27,7 +27,9 @@ package final class Refusals {
       else { continue }
       let reason = list[Key.isReturn]?.boolValue == true ? nil : list[Key.reason]?.stringValue ?? ""
       let isEarly = list[Key.early]?.boolValue ?? false
-      waiting.append(entry(file, receiver, name, reason, isEarly))
+      let isQueue = list[Key.queue]?.boolValue ?? false
+      let message = FlowEntry(.message, to: receiver, name, isQueue: isQueue)
+      waiting.append(entry(file, message, reason, isEarly))
     }
   }
 
@@ -59,10 +61,10 @@ package final class Refusals {
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(reason ?? ""), Key.isReturn: .boolean(reason == nil),
-        Key.early: .boolean(isEarly),
+        Key.early: .boolean(isEarly), Key.queue: .boolean(message.isQueue),
       ])
     waiting.removeAll { $0.source == .refusal(file) }
-    waiting.append(entry(file, message.receiver, message.name, reason, isEarly))
+    waiting.append(entry(file, message, reason, isEarly))
   }
 
   /// Whether the message with the number is refused, and its outcome not confirmed.
@@ -71,10 +73,12 @@ package final class Refusals {
   }
 
   private func entry(
-    _ file: String, _ receiver: String, _ name: MessageName, _ reason: String?, _ isEarly: Bool
+    _ file: String, _ message: FlowEntry, _ reason: String?, _ isEarly: Bool
   ) -> FlowEntry {
     let kind = reason.map { FlowEntry.Kind.outcome(.deadLettered(reason: $0)) } ?? .returned
-    return FlowEntry(kind, to: receiver, name, source: .refusal(file), isEarly: isEarly)
+    return FlowEntry(
+      kind, to: message.receiver, message.name, source: .refusal(file), isEarly: isEarly,
+      isQueue: message.isQueue)
   }
 
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }

@@ -49,8 +49,7 @@ package final class Residents {
   /// this machine may have the name.
   ///
   /// A proxy with a directory that cannot be read at present is an error: its messages still wait.
-  func receiver(_ member: String) throws(WormholeError) -> Proxy? {
-    let resident = Carrier.Resident.member(member)
+  func receiver(_ resident: Carrier.Resident) throws(WormholeError) -> Proxy? {
     if let known = proxies[resident] { return known }
     guard let found = try carrier.existingProxy(of: resident) else { return nil }
     try keep(found)
@@ -79,9 +78,9 @@ package final class Residents {
     return proxies[resident].map { carries($0) } ?? false
   }
 
-  /// The proxy of a member that has a home elsewhere.
-  func proxy(elsewhere member: String) -> Proxy? {
-    proxies[.member(member)].flatMap { carries($0) ? $0 : nil }
+  /// The proxy of a member or a queue that has a home elsewhere.
+  func proxy(elsewhere receiver: Carrier.Resident) -> Proxy? {
+    proxies[receiver].flatMap { carries($0) ? $0 : nil }
   }
 
   /// Whether a machine may report on messages to a member, or hand messages on to it.

@@ -99,6 +99,13 @@ package struct BridgeDoctor {
         "two machines have the name: \(reason.stringValue ?? "")",
         advice: "let one of the two members leave, and join under another name")
     }
+    for (queue, state) in status["queues"]?.dictionaryValue ?? [:] {
+      guard let trouble = state["trouble"]?.stringValue else { continue }
+      add(
+        .problem, "queue '\(queue)'", "it is not carried: \(trouble)",
+        advice: "start the queue's workers on this machine again, or name the queue on one machine "
+          + "only")
+    }
     for (machine, flow) in status["machines"]?.dictionaryValue ?? [:] {
       guard let trouble = flow["trouble"]?.stringValue else { continue }
       add(.problem, "machine \(machine)", "its flows stand still: \(trouble)")

@@ -33,6 +33,7 @@ extension Bridge {
     do throws(WormholeError) {
       if failed[machine] != nil { try residents.reopen(machine) }
       let pair = try Pair(machine, residents)
+      (pair.out.jobs, pair.incoming.jobs) = (queues, queues)
       pairs[machine] = pair
       if let link, link.isServing { findLast(machine, pair, link) }
       return pair
@@ -131,7 +132,9 @@ extension Bridge {
   func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
     do {
       if pair.out.wantsPieces { pair.changed.formUnion(pair.out.interrupted) }
-      if pair.isDirty || !pair.changed.isEmpty || !pair.out.refusals.waiting.isEmpty {
+      if pair.isDirty || !pair.changed.isEmpty || !pair.out.refusals.waiting.isEmpty
+        || queues.takeNews(of: machine)
+      {
         // After a listing of all, what a full window has left over is looked for at all of them.
         let proxies =
           pair.isDirty
@@ -302,7 +305,7 @@ extension Bridge {
       }
       confirm(to: machine, pair)
       for (bundle, _) in known {
-        for entry in bundle.entries where entry.kind == .message {
+        for entry in bundle.entries where entry.kind == .message && !entry.isQueue {
           delivered.insert(entry.receiver)
         }
       }

@@ -9,11 +9,14 @@ extension Bridge {
   func take(_ news: BridgeNews.Content, _ now: Instant) {
     takeRequests(news)
     carryWakes(news.woken)
+    carryQueues(now)
+    for machine in news.borrowers { noteQueues(of: machine) }
     for resident in news.residents {
       guard let machine = residents[resident]?.machine, let pair = pair(machine) else { continue }
       pair.changed.insert(resident)
       // Otherwise the message would wait for the next event, as a heartbeat.
       pair.due = .longAgo
+      if case .queue(let name) = resident { look(atQueue: name, now) }
     }
     guard !news.members.isEmpty else { return }
     for name in news.members { look(at: name) }
@@ -63,12 +66,12 @@ extension Bridge {
     // that has just joined may not be recorded yet.
     let isQuiet =
       !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
-      && unsettled.isEmpty && channels.own.isEmpty
+      && unsettled.isEmpty && channels.own.isEmpty && queues.own.isEmpty && work.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
       generation: place.generation, own, full: full, interval: interval,
-      channels: channelVersions)
+      channels: channelVersions, queues: queues.own, work: work)
     guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
@@ -96,10 +99,11 @@ extension Bridge {
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
     // Its programs cannot change channels of this machine before they hear of this bridge.
-    if isNew, !channels.own.isEmpty { link?.nextBeat = .longAgo }
+    if isNew, !channels.own.isEmpty || !queues.own.isEmpty { link?.nextBeat = .longAgo }
     show(machine)
     askHeld(now)
     confirmCopies(beat.channels, of: machine)
+    take(queuesOf: beat, machine, isNew: isNew, now)
   }
 
   /// Shows the members of a machine as its last heartbeat states them.

@@ -221,7 +221,7 @@ extension Bridge {
         continue
       }
       guard let refusals = pair(origin.machine)?.out.refusals else { continue }
-      let entry = FlowEntry(.message, to: origin.receiver, origin.name)
+      let entry = FlowEntry(.message, to: origin.resident, origin.name)
       try refusals.add(returnOf: name, entry)
       try refusals.makeDurable()
       try proxy.remove(waiting: name)

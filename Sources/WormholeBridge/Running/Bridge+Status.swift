@@ -66,6 +66,7 @@ extension Bridge {
       "members": .dictionary(homes.compactMapValues { $0.machine.map { .string($0) } }),
       "conflicts": .dictionary(conflicts.mapValues { .string($0) }),
       "machines": .dictionary(machines), "channels": .dictionary(channelStatus),
+      "queues": .dictionary(queueStatus),
       "requests": [
         "sent": .integer(Int64(traffic.sent)), "received": .integer(Int64(traffic.received)),
       ],

@@ -68,6 +68,7 @@ package final class Bridge {
   let residents: Residents
   let traffic = RequestTraffic()
   let channels = ChannelTraffic()
+  let queues = QueueTraffic()
   /// Start members of this machine for other machines.
   var wakers: [String: WakeWorker] = [:]
   let log: (LogLevel, String) -> Void
@@ -330,6 +331,7 @@ package final class Bridge {
     showNobody()
     traffic.desk?.stop()
     stopChannels()
+    queues.stop()
     for waker in wakers.values { waker.stop() }
     watch.stop()
     writePosition()

@@ -14,6 +14,8 @@ package final class BridgeNews: Sendable {
     /// Changes of copies, and changed channels of this machine.
     var changes: [(change: Carrier.ChannelChange, answer: ChangeQueue.Answer)] = []
     var channels: Set<String> = []
+    /// The machines to which messages of queues are lent.
+    var borrowers: Set<String> = []
     var isOver = false
   }
 
@@ -37,6 +39,7 @@ package final class BridgeNews: Sendable {
     self.change { $0.changes.append((change, answer)) }
   }
   func note(channel: String) { change { $0.channels.insert(channel) } }
+  func note(lentTo machine: String) { change { $0.borrowers.insert(machine) } }
   func note(member: String) { change { $0.members.insert(member) } }
 
   private func change(_ body: (inout Content) -> Void) {

@@ -49,7 +49,7 @@ package struct BridgeStatus {
     return object
   }
 
-  /// For tables: the bridge, each machine, each channel and each conflict.
+  /// For tables: the bridge, each machine, each channel, each queue and each conflict.
   package var rows: [[String: PropertyListValue]] {
     let object = object
     func row(
@@ -87,6 +87,10 @@ package struct BridgeStatus {
       rows.append(
         row("channel", channel, standingOf(channel: state), file: "bridge/\(Bridge.statusName)"))
     }
+    for (queue, state) in sorted("queues") {
+      rows.append(
+        row("queue", queue, standingOf(queue: state), file: "bridge/\(Bridge.statusName)"))
+    }
     for (member, reason) in sorted("conflicts") {
       rows.append(
         row("conflict", member, reason.stringValue ?? "", file: "bridge/\(Bridge.statusName)"))
@@ -123,6 +127,11 @@ package struct BridgeStatus {
     }) {
       lines.append("channel '\(channel)': \(standingOf(channel: state))")
     }
+    for (queue, state) in (object["queues"]?.dictionaryValue ?? [:]).sorted(by: {
+      $0.key < $1.key
+    }) {
+      lines.append("queue '\(queue)': \(standingOf(queue: state))")
+    }
     for (member, reason) in (object["conflicts"]?.dictionaryValue ?? [:]).sorted(by: {
       $0.key < $1.key
     }) {
@@ -139,6 +148,14 @@ package struct BridgeStatus {
       + "\(number("received")) received, \(state(of: flow))"
     if flow["oldest"] != nil { line += ", the oldest waits \(age(of: flow)) s" }
     return line
+  }
+
+  private func standingOf(queue state: PropertyListValue) -> String {
+    let home = state["home"]?.stringValue
+    let place = home == object["machine"]?.stringValue ? "this machine" : home ?? "not known yet"
+    let lent = state["lent"]?.intValue ?? 0
+    let trouble = state["trouble"]?.stringValue.map { ": \($0)" } ?? ""
+    return "home \(place), \(lent) lent\(trouble)"
   }
 
   private func standingOf(channel state: PropertyListValue) -> String {

@@ -22,6 +22,10 @@ struct Heartbeat {
   let full: Set<String>
   /// The version of each channel whose home the machine is.
   let channels: [String: Int]
+  /// The queues whose home the machine is.
+  let queues: Set<String>
+  /// The messages that the machine's workers have of queues elsewhere.
+  let work: [String: QueueTraffic.Work]
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant
 
@@ -40,13 +44,15 @@ struct Heartbeat {
   private enum Key {
     static let (generation, here, incarnation) = ("generation", "here", "incarnation")
     static let (program, since, info, full) = ("program", "since", "info", "full")
-    static let channels = "channels"
+    static let (channels, queues, work) = ("channels", "queues", "work")
+    static let (room, held) = ("room", "held")
     static let interval = "every"
   }
 
   static func bytes(
     generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
-    interval: Duration = Heartbeat.interval, channels: [String: Int] = [:]
+    interval: Duration = Heartbeat.interval, channels: [String: Int] = [:],
+    queues: Set<String> = [], work: [String: QueueTraffic.Work] = [:]
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
@@ -56,7 +62,13 @@ struct Heartbeat {
         Key.info: .dictionary(member.info.mapValues { .string($0) }),
       ]
     }
+    let works = work.mapValues { work -> PropertyListValue in
+      [
+        Key.room: .integer(Int64(work.room)), Key.held: .array(work.held.map { .string($0) }),
+      ]
+    }
     let list: PropertyListValue = [
+      Key.queues: .array(queues.map { .string($0) }), Key.work: .dictionary(works),
       Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
       Key.full: .array(full.map { .string($0) }),
       Key.channels: .dictionary(channels.mapValues { .integer(Int64($0)) }),
@@ -73,6 +85,13 @@ struct Heartbeat {
     self.generation = generation
     arrived = now
     channels = list[Key.channels]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
+    queues = Set((list[Key.queues]?.arrayValue ?? []).compactMap(\.stringValue))
+    work = (list[Key.work]?.dictionaryValue ?? [:]).compactMapValues { work in
+      guard let room = work[Key.room]?.intValue, (0...QueueTraffic.largestRoom).contains(room)
+      else { return nil }
+      let held = Set((work[Key.held]?.arrayValue ?? []).compactMap(\.stringValue))
+      return QueueTraffic.Work(room: room, held: held)
+    }
     let stated = list[Key.interval]?.doubleValue ?? 1
     let seconds = stated.isFinite ? min(max(stated, 1), Self.longestInterval / .seconds(1)) : 1
     interval = .seconds(seconds)

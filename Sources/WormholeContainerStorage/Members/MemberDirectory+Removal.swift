@@ -44,7 +44,7 @@ extension Container {
 
 extension MemberDirectory {
   /// Parts that only the member fills, or parts without use after its removal.
-  private static let own: [Part] = [.receipts, .context, .live]
+  private static let own: [Part] = [.receipts, .context, .live, .away]
   /// Parts that must be empty: their messages and files are not settled yet.
   private static let owed: [Part] = [.files, .later, .inbox, .claimed, .dead, .workers]
 

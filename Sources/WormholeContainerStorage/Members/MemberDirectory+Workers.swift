@@ -9,24 +9,33 @@ package import WormholeSyscalls
 extension MemberDirectory {
   /// The name of a worker's directory: 16 digits drawn by chance, and the milliseconds for which
   /// the worker may have a message; 0 for ever.
+  ///
+  /// If the queue's home is another machine, the number of messages follows that the worker handles
+  /// at the same time: the home lends no more.
   package struct WorkerName: Hashable, Sendable {
     package let text: String
     package let deadline: Duration?
+    package let room: Int?
 
-    init(_ digits: String, _ deadline: Duration?) {
+    init(_ digits: String, _ deadline: Duration?, room: Int? = nil) {
       // No claim may seem to last for ever because the time is short.
       let milliseconds = deadline.map { max(1, $0.inNanoseconds / 1_000_000) } ?? 0
-      text = "\(digits).\(milliseconds)"
+      text = "\(digits).\(milliseconds)" + (room.map { ".\($0)" } ?? "")
       self.deadline = deadline == nil ? nil : .milliseconds(milliseconds)
+      self.room = room
     }
 
     /// Nil for a text in another form.
     package init?(_ text: String) {
       let parts = text.parts(between: ".")
-      guard parts.count == 2, Randomness.isName(parts[0]), let milliseconds = Int64(parts[1]),
-        milliseconds >= 0, milliseconds < 1 << 40, parts[1] == String(milliseconds)
+      guard parts.count == 2 || parts.count == 3, Randomness.isName(parts[0]),
+        let milliseconds = Int64(parts[1]), milliseconds >= 0, milliseconds < 1 << 40,
+        parts[1] == String(milliseconds)
       else { return nil }
+      let room = parts.count == 3 ? Int(parts[2]) : nil
+      guard parts.count == 2 || room.map({ $0 > 0 && $0 < 1 << 16 }) == true else { return nil }
       self.text = text
+      self.room = room
       deadline = milliseconds == 0 ? nil : .milliseconds(milliseconds)
     }
   }
@@ -35,13 +44,21 @@ extension MemberDirectory {
   /// directory of a worker.
   package var workerDeadline: Duration? { WorkerName(escaped)?.deadline }
 
+  /// How many messages the worker in this directory handles at the same time, of a queue of another
+  /// machine; 0 if this is not the directory of such a worker.
+  package var workerRoom: Int { WorkerName(escaped)?.room ?? 0 }
+
   /// Makes a directory for a new worker, and takes its presence.
+  ///
+  /// - Parameter room: how many messages the worker handles at the same time.
   package func makeWorker(
-    deadline: Duration?
+    deadline: Duration?, room: Int = 1
   ) throws(Errno) -> (home: MemberDirectory, presence: Presence) {
     // Before the presence is taken, another worker may take this one for dead.
     for _ in 0..<100 {
-      let name = WorkerName(container.options.environment.randomName(), deadline)
+      let name = WorkerName(
+        container.options.environment.randomName(), deadline,
+        room: isAway ? min(max(1, room), 1 << 16 - 1) : nil)
       do throws(Errno) {
         try Self.make(name.text, in: part(.workers), [.claimed], container)
         guard let home = try worker(name) else { continue }

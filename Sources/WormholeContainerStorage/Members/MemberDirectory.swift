@@ -27,11 +27,14 @@ package final class MemberDirectory: Sendable {
     case files
     /// The workers of a queue.
     case workers
+    /// What this machine's workers have of a queue whose home is another machine.
+    case away
 
     /// The parts of the directories in a folder.
     package static func parts(in folder: Container.Folder) -> [Part] {
       folder == .queues
-        ? [.inbox, .later, .claimed, .dead, .files, .workers] : allCases.filter { $0 != .workers }
+        ? [.inbox, .later, .claimed, .dead, .files, .workers, .away]
+        : allCases.filter { $0 != .workers && $0 != .away }
     }
 
     // Used at each step of a message, so without searching the names.
@@ -46,6 +49,7 @@ package final class MemberDirectory: Sendable {
       case .files: 6
       case .workers: 7
       case .later: 8
+      case .away: 9
       }
     }
   }
@@ -84,15 +88,18 @@ package final class MemberDirectory: Sendable {
   }
 
   /// The directory of a worker of a queue.
+  ///
+  /// - Parameter steps: the names that lead there from the queue's; nil for those of a worker.
   init(
-    worker: String, of queue: MemberDirectory, home: consuming Descriptor, in parent: OpenDirectory
+    worker: String, of queue: MemberDirectory, home: consuming Descriptor, in parent: OpenDirectory,
+    steps: [String]? = nil
   ) {
     (container, folder) = (queue.container, queue.folder)
     (name, escaped) = (queue.name, worker)
     self.home = OpenDirectory(home)
     self.parent = parent
-    steps = queue.steps + [Part.workers.rawValue, worker]
-    path = steps.joined(separator: "/")
+    self.steps = queue.steps + (steps ?? [Part.workers.rawValue, worker])
+    path = self.steps.joined(separator: "/")
   }
 
   /// Whether the directory has been removed: files can no longer be made in a removed directory.
@@ -268,7 +275,7 @@ extension Container {
     var tries = 0
     while true {
       do throws(Errno) {
-        let parts = MemberDirectory.Part.parts(in: folder).filter { $0 != .later }
+        let parts = MemberDirectory.Part.parts(in: folder).filter { $0 != .later && $0 != .away }
         try MemberDirectory.make(escaped, in: self.folder(folder), parts, self)
         return try openMember(name, escaped, folder)
       } catch {

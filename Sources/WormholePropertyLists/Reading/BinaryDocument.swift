@@ -2,7 +2,7 @@ package import FoundationEssentials
 
 /// A binary property list whose bytes have been validated, ready to be read in any order.
 package struct BinaryDocument: Sendable {
-  let bytes: [UInt8]
+  package let bytes: [UInt8]
   let layout: BinaryLayout
 
   init(

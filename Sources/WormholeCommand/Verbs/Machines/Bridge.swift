@@ -36,6 +36,9 @@ extension Verb {
       "'channel NAME' makes this machine the home of a channel: the other machines of the group "
         + "get copies of it, and their changes are decided here. 'channel NAME --to M' moves the "
         + "home to another machine, as soon as the bridge here has a connection.",
+      "'queue NAME' makes this machine the home of a queue: messages of programs of other machines "
+        + "come here, and the workers there get messages of the queue. Workers that have run on "
+        + "another machine before must be started again.",
       "'doctor' checks everything that the bridge needs: its files and flows, the servers, their "
         + "streams, and every right of the machine. Each finding states the remedy; it exits with "
         + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
@@ -61,6 +64,7 @@ extension Verb {
       Example("wormhole bridge status --group cinema", "print the flows and their ages"),
       Example(
         "wormhole bridge channel seats --group cinema", "share a channel of this machine"),
+      Example("wormhole bridge queue jobs --group cinema", "share a queue of this machine"),
       Example(
         "wormhole bridge doctor --group cinema --token-file token", "check what the bridge needs"),
       Example("wormhole bridge rights --group cinema", "print the rights of this machine"),
@@ -78,7 +82,9 @@ extension Verb {
       let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
     }
-    if invocation.operands.count > 1, action != .move, action != .evict, action != .channel {
+    if invocation.operands.count > 1, action != .move, action != .evict, action != .channel,
+      action != .queue
+    {
       throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
     }
     switch action {
@@ -87,6 +93,7 @@ extension Verb {
     case .status: return try invocation.bridgeStatus()
     case .rejoin: return try invocation.rejoin()
     case .channel: return try invocation.addChannel()
+    case .queue: return try invocation.addQueue()
     case .doctor: return try invocation.checkBridge()
     case .rights: return try invocation.printRights()
     case .move: return try invocation.moveMember()
@@ -97,7 +104,7 @@ extension Verb {
 }
 
 enum BridgeAction: String, CaseIterable {
-  case run, setup, status, doctor, rights, channel, move, evict, rejoin, trial
+  case run, setup, status, doctor, rights, channel, queue, move, evict, rejoin, trial
 }
 
 extension Option {
@@ -218,6 +225,14 @@ extension Invocation {
     let isNew = try Bridge.addChannel(channel, of: open(create: true))
     let what = isNew ? "is now" : "was already"
     output.tell("this machine \(what) the home of channel '\(channel)'")
+    return 0
+  }
+
+  fileprivate func addQueue() throws -> Int32 {
+    let queue = try named("queue")
+    let isNew = try Bridge.addQueue(queue, of: open(create: true))
+    let what = isNew ? "is now" : "was already"
+    output.tell("this machine \(what) the home of queue '\(queue)'")
     return 0
   }
 

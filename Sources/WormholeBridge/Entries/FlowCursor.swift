@@ -8,14 +8,16 @@ struct FlowCursor: Equatable {
   /// Something that is done after the cursor is written, and may be done again.
   enum Step: Hashable {
     /// Gives a staged message its name in the receiver's inbox.
-    case deliver(number: Int, to: String, as: MessageName)
-    case cancel(to: String, MessageName)
+    case deliver(number: Int, to: Carrier.Resident, as: MessageName)
+    case cancel(to: Carrier.Resident, MessageName)
     /// Gives a staged message its file, before the message is delivered.
     case attach(file: String, number: Int, to: String, as: MessageName)
     /// Removes the pieces of a message that is delivered, or never will be.
     case remove(file: String)
     /// Replaces the sender's waiting context by the staged context.
     case context(number: Int, to: String, MessageName)
+    /// Gives a staged message to the workers of a queue whose home is the other machine.
+    case lend(number: Int, to: String, as: MessageName, FlowJob)
   }
 
   var flow: String
@@ -31,7 +33,7 @@ struct FlowCursor: Equatable {
     static let (flow, generation, number, hash) = ("flow", "generation", "number", "hash")
     static let (steps, receiver, name, staged) = ("placing", "to", "N", "n")
     static let file = "file"
-    static let context = "context"
+    static let (context, queue) = ("context", "queue")
   }
 
   init(flow: String) {
@@ -39,23 +41,31 @@ struct FlowCursor: Equatable {
   }
 
   var propertyList: PropertyListValue {
+    func list(_ receiver: Carrier.Resident, _ name: MessageName) -> [String: PropertyListValue] {
+      var list: [String: PropertyListValue] = [
+        Key.receiver: .string(receiver.name), Key.name: .string(name.text),
+      ]
+      if case .queue = receiver { list[Key.queue] = true }
+      return list
+    }
     let steps = steps.map { step -> PropertyListValue in
       switch step {
       case .deliver(let number, let receiver, let name):
-        [
-          Key.staged: .integer(Int64(number)), Key.receiver: .string(receiver),
-          Key.name: .string(name.text),
-        ]
-      case .cancel(let receiver, let name):
-        [Key.receiver: .string(receiver), Key.name: .string(name.text)]
+        return .dictionary(
+          list(receiver, name).merging([Key.staged: .integer(Int64(number))]) { own, _ in own })
+      case .cancel(let receiver, let name): return .dictionary(list(receiver, name))
+      case .lend(let number, let queue, let name, let job):
+        var list = list(.queue(queue), name).merging(job.propertyList) { own, _ in own }
+        list[Key.staged] = .integer(Int64(number))
+        return .dictionary(list)
       case .attach(let file, let number, let receiver, let name):
-        [
+        return [
           Key.file: .string(file), Key.staged: .integer(Int64(number)),
           Key.receiver: .string(receiver), Key.name: .string(name.text),
         ]
-      case .remove(let file): [Key.file: .string(file)]
+      case .remove(let file): return [Key.file: .string(file)]
       case .context(let number, let receiver, let name):
-        [
+        return [
           Key.context: .integer(Int64(number)), Key.receiver: .string(receiver),
           Key.name: .string(name.text),
         ]
@@ -83,9 +93,12 @@ struct FlowCursor: Equatable {
       if let number = step[Key.context]?.intValue {
         return .context(number: number, to: receiver, name)
       }
-      guard let number = step[Key.staged]?.intValue else { return .cancel(to: receiver, name) }
+      let isQueue = step[Key.queue]?.boolValue ?? false
+      let resident = isQueue ? Carrier.Resident.queue(receiver) : .member(receiver)
+      guard let number = step[Key.staged]?.intValue else { return .cancel(to: resident, name) }
+      if let job = FlowJob(step) { return .lend(number: number, to: receiver, as: name, job) }
       return file.map { .attach(file: $0, number: number, to: receiver, as: name) }
-        ?? .deliver(number: number, to: receiver, as: name)
+        ?? .deliver(number: number, to: resident, as: name)
     }
     guard self.steps.count == steps.count else { return nil }
   }

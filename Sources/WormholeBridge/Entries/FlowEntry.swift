@@ -20,6 +20,10 @@ package struct FlowEntry: Hashable, Sendable {
     case returned
     /// The latest context of the sender in the name.
     case context
+    /// A message of a queue, lent to the other machine's workers.
+    case job(FlowJob)
+    /// How the other machine's workers have ended with a lent message.
+    case worked(FlowJob, LentQueue.End)
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -28,11 +32,14 @@ package struct FlowEntry: Hashable, Sendable {
     case receipt(of: Carrier.Resident, MessageName)
     /// The file of a refusal; see ``Refusals``.
     case refusal(String)
+    /// The end of a lent message; see ``WorkedQueue``.
+    case worked(String)
   }
 
   package let kind: Kind
-  /// The receiver of the message.
+  /// The receiver of the message: a member or a queue.
   package let receiver: String
+  package let isQueue: Bool
   /// The name of the message at its sender; a context has a name of its own, which is no file's.
   package let name: MessageName
   /// Only for outcomes, and only on the machine that sends them.
@@ -44,19 +51,38 @@ package struct FlowEntry: Hashable, Sendable {
 
   package init(
     _ kind: Kind, to receiver: String, _ name: MessageName, source: Source? = nil,
-    isEarly: Bool = false
+    isEarly: Bool = false, isQueue: Bool = false
   ) {
     (self.kind, self.receiver, self.name, self.source) = (kind, receiver, name, source)
-    self.isEarly = isEarly
+    (self.isEarly, self.isQueue) = (isEarly, isQueue)
   }
+
+  init(
+    _ kind: Kind, to receiver: Carrier.Resident, _ name: MessageName, source: Source? = nil
+  ) {
+    let isQueue = if case .queue = receiver { true } else { false }
+    self.init(kind, to: receiver.name, name, source: source, isQueue: isQueue)
+  }
+
+  /// The receiver, as the bridge knows it.
+  var resident: Carrier.Resident { isQueue ? .queue(receiver) : .member(receiver) }
 
   /// What the hash of the flow covers.
   var identity: String {
-    let whole = "\(letter),\(receiver),\(name.text)"
+    var whole = "\(letter),\(receiver),\(name.text)"
+    if isQueue { whole += ",queue" }
+    if let job { whole += ",\(job.id)" }
     return piece.map { "\(whole),\($0.part.rawValue),\($0.index)" } ?? whole
   }
 
   var piece: FlowPiece? { if case .piece(let piece) = kind { piece } else { nil } }
+
+  var job: FlowJob? {
+    switch kind {
+    case .job(let job), .worked(let job, _): job
+    default: nil
+    }
+  }
 
   private var letter: String {
     switch kind {
@@ -67,6 +93,8 @@ package struct FlowEntry: Hashable, Sendable {
     case .dropped: "d"
     case .returned: "b"
     case .context: "c"
+    case .job: "j"
+    case .worked: "w"
     }
   }
 
@@ -75,7 +103,7 @@ package struct FlowEntry: Hashable, Sendable {
   private enum Key {
     static let (kind, receiver, name, end, reason) = ("k", "to", "N", "end", "reason")
     static let (member, guest, receipt, refusal) = ("member", "guest", "receipt", "refusal")
-    static let early = "early"
+    static let (early, queue, worked) = ("early", "queue", "worked")
   }
 
   /// - Parameter isRecord: whether to add what only this machine needs.
@@ -94,6 +122,9 @@ package struct FlowEntry: Hashable, Sendable {
       }
     }
     if isEarly { list[Key.early] = true }
+    if isQueue { list[Key.queue] = true }
+    if let job { list.merge(job.propertyList) { own, _ in own } }
+    if case .worked(_, let end) = kind { list.merge(end.propertyList) { own, _ in own } }
     if let piece { list.merge(piece.propertyList) { own, _ in own } }
     if isRecord {
       switch source {
@@ -104,7 +135,8 @@ package struct FlowEntry: Hashable, Sendable {
         list[Key.guest] = .string(digits.rawValue)
         list[Key.receipt] = .string(name.text)
       case .refusal(let file): list[Key.refusal] = .string(file)
-      case nil: break
+      case .worked(let file): list[Key.worked] = .string(file)
+      case .receipt(.queue, _), nil: break
       }
     }
     return list
@@ -126,6 +158,12 @@ package struct FlowEntry: Hashable, Sendable {
     case "d": kind = .dropped
     case "b": kind = .returned
     case "c": kind = .context
+    case "j":
+      guard let job = FlowJob(list) else { return nil }
+      kind = .job(job)
+    case "w":
+      guard let job = FlowJob(list), let end = LentQueue.End(list) else { return nil }
+      kind = .worked(job, end)
     case "o":
       switch list[Key.end]?.stringValue {
       case "ok": kind = .outcome(.delivered)
@@ -140,6 +178,8 @@ package struct FlowEntry: Hashable, Sendable {
     var source: Source?
     if let file = list[Key.refusal]?.stringValue {
       source = .refusal(file)
+    } else if let file = list[Key.worked]?.stringValue {
+      source = .worked(file)
     } else if let receipt = list[Key.receipt]?.stringValue.flatMap({ MessageName($0) }) {
       if let member = list[Key.member]?.stringValue {
         source = .receipt(of: .member(member), receipt)
@@ -148,6 +188,7 @@ package struct FlowEntry: Hashable, Sendable {
       }
     }
     self.init(
-      kind, to: receiver, name, source: source, isEarly: list[Key.early]?.boolValue ?? false)
+      kind, to: receiver, name, source: source, isEarly: list[Key.early]?.boolValue ?? false,
+      isQueue: list[Key.queue]?.boolValue ?? false)
   }
 }

@@ -1,0 +1,187 @@
+internal import WormholeContainerStorage
+package import WormholePropertyLists
+internal import WormholeSyscalls
+
+/// A queue of another machine, on the machine of its workers: what the home has lent, and how it
+/// has ended.
+///
+/// The workers work in the queue's `away/` as in any queue. A worker of this machine that has ended
+/// or hangs is looked after here. What no worker can have is given back to the home.
+package final class WorkedQueue: Sendable {
+  /// The keys of a lent message's `origin`.
+  package enum Key {
+    package static let (attempt, isMarked) = ("attempt", "marked")
+  }
+
+  /// The end of a message, until the home has it.
+  package struct Ended: Sendable {
+    package let file: String
+    package let origin: PropertyListValue?
+    package let end: LentQueue.End
+  }
+
+  /// What is there now.
+  package struct Look: Sendable {
+    /// How many messages the workers handle at the same time.
+    package var room = 0
+    /// The origins of the messages that have not ended.
+    package var held: [PropertyListValue] = []
+    package var ended: [Ended] = []
+
+    package init() {}
+  }
+
+  private static let (undone, failed) = ("undone", "failed")
+
+  package let name: String
+  private let container: SharedContainer
+  private let away: MemberDirectory
+  private let patrol: QueuePatrol
+  /// The origins, by the names that the messages have here.
+  private let origins = Monitor<[String: PropertyListValue]>([:])
+
+  package init(_ proxy: Proxy) throws(WormholeError) {
+    container = proxy.carrier.container
+    name = proxy.name
+    do throws(Errno) {
+      away = try proxy.home.away()
+      patrol = QueuePatrol(away, "", container)
+      try patrol.begin()
+    } catch {
+      throw WormholeError(error, "lend messages of queue", proxy.name, at: proxy.home)
+    }
+  }
+
+  package func stop() { patrol.stop() }
+
+  package func look() throws(WormholeError) -> Look {
+    var look = Look()
+    do throws(Errno) {
+      var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
+      for worker in try away.workers() {
+        if try worker.isPresent() { look.room += worker.workerRoom }
+        try worker.list(.claimed) { file in
+          let file = String(cString: file)
+          if let name = ClaimedName(file)?.name { places.append((worker, .claimed, file, name)) }
+        }
+      }
+      places += try waiting().map { (away, $0.part, $0.file, $0.name) }
+      var ends: [(file: String, name: MessageName, end: String)] = []
+      try away.list(.receipts) { file in
+        let file = String(cString: file)
+        guard let dot = file.lastIndex(of: "."), let name = MessageName(String(file[..<dot]))
+        else { return }
+        ends.append((file, name, String(file[file.index(after: dot)...])))
+      }
+      for (home, part, file, name) in places {
+        if let origin = origin(of: name, file, part, home) { look.held.append(origin) }
+      }
+      for (file, name, end) in ends.sorted(by: { $0.name < $1.name }) {
+        look.ended.append(
+          Ended(
+            file: file, origin: origin(of: name, file, .receipts, away), end: self.end(end, name)))
+      }
+      let present = Set(places.map(\.3.text) + ends.map(\.name.text))
+      origins.withLock { $0 = $0.filter { present.contains($0.key) } }
+    } catch {
+      throw WormholeError(error, "list messages to", name, at: away)
+    }
+    return look
+  }
+
+  private func waiting() throws(Errno) -> [(
+    part: MemberDirectory.Part, file: String, name: MessageName, claimed: ClaimedName?
+  )] {
+    var found: [(MemberDirectory.Part, String, MessageName, ClaimedName?)] = []
+    try away.list(.inbox) { file in
+      if let name = MessageName(file) { found.append((.inbox, name.text, name, nil)) }
+    }
+    try away.list(.claimed) { file in
+      if let claimed = ClaimedName(String(cString: file)) {
+        found.append((.claimed, claimed.text, claimed.name, claimed))
+      }
+    }
+    return found
+  }
+
+  private func origin(
+    of name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ home: MemberDirectory
+  ) -> PropertyListValue? {
+    if let known = origins.withLock({ $0[name.text] }) { return known }
+    guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message"),
+      let origin = try? CarriedMessage(name, bytes, container.options.limits).origin
+    else { return nil }
+    origins.withLock { $0[name.text] = origin }
+    return origin
+  }
+
+  private func end(_ mark: String, _ name: MessageName) -> LentQueue.End {
+    switch mark {
+    case MessageEnd.ok.rawValue: return .acknowledged
+    case MessageEnd.dead.rawValue:
+      let reason = DeathReason.read(name, in: away)
+      return .dead(reason: reason?.reason ?? "", attempts: reason?.attempts ?? 1)
+    case Self.failed: return .failed
+    // The home finds that the message has expired, and tells its sender.
+    default: return .undone
+    }
+  }
+
+  /// Removes the end of a message, after the home has stored it.
+  package func forget(_ file: String) throws(WormholeError) {
+    do throws(Errno) {
+      _ = try away.remove(file, from: .receipts)
+      if let dot = file.lastIndex(of: "."), let name = MessageName(String(file[..<dot])) {
+        _ = try away.remove(name.reasonFile, from: .dead)
+      }
+    } catch {
+      throw WormholeError(error, "settle message of", name, at: away)
+    }
+  }
+
+  /// Gives the messages that no worker has back to the home.
+  package func giveBack() throws(WormholeError) {
+    do throws(Errno) {
+      for (part, file, name, claimed) in try waiting() {
+        let begun = claimed.map { isBegun($0, file, part) } ?? false
+        let end = begun ? Self.failed : Self.undone
+        _ = try away.move(file, from: part, .receipts, as: "\(name.text).\(end)")
+      }
+    } catch {
+      throw WormholeError(error, "give back messages of", name, at: away)
+    }
+  }
+
+  /// Whether a worker of this machine has begun with a message that waits again.
+  private func isBegun(
+    _ claimed: ClaimedName, _ file: String, _ part: MemberDirectory.Part
+  ) -> Bool {
+    let origin = origin(of: claimed.name, file, part, away)
+    if claimed.attempt >= origin?[Key.attempt]?.intValue ?? 1 { return true }
+    return claimed.isInterrupted && origin?[Key.isMarked]?.boolValue != true
+  }
+}
+
+extension Carrier {
+  /// Gives a lent message to this machine's workers, by one rename; false if the file is gone.
+  ///
+  /// - Parameters:
+  ///   - file: the message, complete, in a directory of the carrier.
+  ///   - name: see ``arrivalName(of:)``.
+  ///   - attempt: the number of the attempt that is about to begin.
+  ///   - isMarked: whether an attempt before the first counted one was interrupted.
+  package func lend(
+    _ file: String, in directory: OpenDirectory, as name: MessageName, attempt: Int,
+    isMarked: Bool, to queue: String
+  ) throws(WormholeError) -> Bool {
+    let home = try container.storage.member(queue, in: .queues)
+    do throws(Errno) {
+      let back = ClaimedName(name, attempt: attempt, isInterrupted: isMarked)
+        .returned(after: .undone)
+      return try home.away().move(
+        file, of: directory, to: back == nil ? .inbox : .claimed, as: back?.text ?? name.text)
+    } catch {
+      throw WormholeError(error, "lend message to", home, .away)
+    }
+  }
+}
