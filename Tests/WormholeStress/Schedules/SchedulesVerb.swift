@@ -182,8 +182,8 @@ extension Option {
 
     /// Runs every order of the scenarios, of some at the same time, and writes what was found.
     ///
-    /// Each scenario has one search. Several searches that share a scenario would have to derive the
-    /// same orders, and no check could show that.
+    /// Each scenario has one search. Searches that share a scenario would have to derive the same
+    /// orders, and no check could show that.
     private func everyOrder(
       _ all: [Scenario], until end: Instant, in parent: String
     ) throws -> [(Scenario, SearchResult)] {
