@@ -8,7 +8,7 @@ internal import WormholeSyscalls
 /// workers return its messages at once, marked, and the other machine's acknowledgements are
 /// refused.
 package final class LentQueue: Sendable {
-  /// A message that the other machine gets.
+  /// A message that is lent to the other machine.
   package struct Job: Hashable, Sendable {
     /// A name that no other claim has, in any process.
     package let id: String

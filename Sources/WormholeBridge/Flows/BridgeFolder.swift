@@ -145,6 +145,20 @@ package struct BridgeFolder: Sendable {
     }
   }
 
+  // MARK: Files with users' names
+
+  private static let mark = ".plist"
+
+  /// The file for a channel or a queue.
+  static func file(of name: String) throws(WormholeError) -> String {
+    try Container.escape(name) + mark
+  }
+
+  /// The channel or queue of a file; nil for other files.
+  static func name(of file: String) -> String? {
+    file.ends(with: mark) ? EscapedName.unescape(String(file.dropLast(mark.utf8.count))) : nil
+  }
+
   package func names() throws(WormholeError) -> [String] {
     do throws(Errno) {
       var names: [String] = []

@@ -49,18 +49,8 @@ final class QueueTraffic: FlowJobs {
   /// After so long without the home, a machine gives back the messages that no worker has begun.
   static let longestSilence = Duration.seconds(4)
 
-  // MARK: The list
-
-  static let listName = "queues.plist"
-  private enum Key { static let queues = "queues" }
-
-  static func list(_ list: PropertyListValue?) -> Set<String> {
-    Set((list?[Key.queues]?.arrayValue ?? []).compactMap(\.stringValue))
-  }
-
-  static func propertyList(_ names: Set<String>) -> PropertyListValue {
-    [Key.queues: .array(names.sorted().map { .string($0) })]
-  }
+  /// The directory with a file for each queue of this machine that an operator has named.
+  static let folderName = "queues"
 
   // MARK: Flows
 
@@ -115,10 +105,9 @@ final class QueueTraffic: FlowJobs {
   func end(_ entry: FlowEntry, by machine: String) throws(WormholeError) {
     guard case .worked(let job, let end) = entry.kind else { return }
     let lender = lenders[Lender(queue: entry.receiver, machine: machine)]
-    guard try lender?.end(job.id, end) == true else {
-      refused[entry.receiver, default: 0] += 1
-      return
-    }
+    let isAccepted = try lender?.end(job.id, end) == true
+    // Another machine may invent names.
+    if !isAccepted, own.contains(entry.receiver) { refused[entry.receiver, default: 0] += 1 }
   }
 
   /// Ends the work: lent messages go back.

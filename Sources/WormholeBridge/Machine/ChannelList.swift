@@ -19,7 +19,6 @@ struct ChannelList {
   }
 
   static let folderName = "channels"
-  private static let mark = ".plist"
 
   private enum Key {
     static let (isHome, move, isClaimed) = ("home", "move", "claim")
@@ -31,13 +30,9 @@ struct ChannelList {
     folder = try BridgeFolder([Self.folderName], of: container)
   }
 
-  private static func file(_ channel: String) throws(WormholeError) -> String {
-    try Container.escape(channel) + mark
-  }
-
   /// Reads what was decided of a channel; an entry without content if there is no file.
   func entry(_ channel: String) throws(WormholeError) -> Entry {
-    guard let list = try folder.read(Self.file(channel)) else { return Entry() }
+    guard let list = try folder.read(BridgeFolder.file(of: channel)) else { return Entry() }
     return Entry(
       isHome: list[Key.isHome]?.boolValue == true, move: list[Key.move]?.stringValue,
       isClaimed: list[Key.isClaimed]?.boolValue == true)
@@ -45,7 +40,7 @@ struct ChannelList {
 
   /// Stores what was decided of a channel; an entry without content removes the file.
   func replace(_ channel: String, by entry: Entry) throws(WormholeError) {
-    let file = try Self.file(channel)
+    let file = try BridgeFolder.file(of: channel)
     guard entry != Entry() else {
       try folder.remove(file)
       return try folder.makeDurable()
@@ -60,10 +55,7 @@ struct ChannelList {
   /// Reads all entries.
   func entries() throws(WormholeError) -> [String: Entry] {
     var entries: [String: Entry] = [:]
-    for file in try folder.names() where file.ends(with: Self.mark) {
-      guard let name = EscapedName.unescape(String(file.dropLast(Self.mark.utf8.count))) else {
-        continue
-      }
+    for name in try folder.names().compactMap(BridgeFolder.name(of:)) {
       entries[name] = try entry(name)
     }
     return entries

@@ -16,7 +16,7 @@ extension Bridge {
     guard !channels.hasReadChanges else { return }
     do throws(WormholeError) {
       for file in try changesFolder().names() {
-        if let name = ChangeQueue.channel(file) { _ = try queue(name) }
+        if let name = BridgeFolder.name(of: file) { _ = try queue(name) }
       }
       channels.hasReadChanges = true
     } catch {

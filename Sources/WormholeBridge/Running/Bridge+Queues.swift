@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 
 /// Queues with workers on several machines.
 ///
-/// A file lists the queues of the own machine; `wormhole bridge queue` adds queues. The home states
+/// Each queue of the own machine has a file; `wormhole bridge queue` adds files. The home states
 /// the queues in heartbeats. A machine with workers states how many messages the workers handle at
 /// the same time, and the messages in hand.
 extension Bridge {
@@ -17,11 +17,10 @@ extension Bridge {
     let operation = "carry queue"
     let home = try container.storage.existingMember(name, in: .queues)
     try home?.checkHome(operation, .conflict, hint: "name the queue on that machine")
-    _ = try Container.escape(name)
-    let folder = try BridgeFolder(of: container.storage)
-    var names = QueueTraffic.list(try folder.read(QueueTraffic.listName))
-    guard names.insert(name).inserted else { return false }
-    try folder.replace(QueueTraffic.listName, by: QueueTraffic.propertyList(names))
+    let file = try BridgeFolder.file(of: name)
+    let folder = try BridgeFolder([QueueTraffic.folderName], of: container.storage)
+    guard try !folder.contains(file) else { return false }
+    try folder.replace(file, by: [:])
     return true
   }
 
@@ -30,7 +29,8 @@ extension Bridge {
     guard queues.nextLook <= now else { return }
     queues.nextLook = now + .seconds(1)
     do throws(WormholeError) {
-      let own = QueueTraffic.list(try folder.read(QueueTraffic.listName))
+      let named = try BridgeFolder([QueueTraffic.folderName], of: container.storage)
+      let own = Set(try named.names().compactMap(BridgeFolder.name(of:)))
       if own != queues.own {
         queues.own = own
         link?.nextBeat = .longAgo

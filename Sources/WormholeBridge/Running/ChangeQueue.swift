@@ -40,7 +40,7 @@ final class ChangeQueue {
   /// - Parameter folder: the directory of the changes.
   init(_ folder: BridgeFolder, _ channel: String) throws(WormholeError) {
     self.folder = folder
-    file = try Self.file(channel)
+    file = try BridgeFolder.file(of: channel)
     guard let list = try Self.read(file, folder) else { return }
     made = (list[Key.made]?.arrayValue ?? []).compactMap { one in
       guard let operation = one[Key.operation]?.stringValue,
@@ -63,17 +63,6 @@ final class ChangeQueue {
       guard error.code == .damaged else { throw error }
       return nil
     }
-  }
-
-  private static let mark = ".plist"
-
-  private static func file(_ channel: String) throws(WormholeError) -> String {
-    try Container.escape(channel) + mark
-  }
-
-  /// The channel of a file; nil for other names.
-  static func channel(_ file: String) -> String? {
-    file.ends(with: mark) ? EscapedName.unescape(String(file.dropLast(mark.utf8.count))) : nil
   }
 
   /// Adds a change, or the new request of a program for a known change.

@@ -64,7 +64,7 @@ import WormholeSyscalls
     return scene
   }
 
-  /// One who sells until nothing is left.
+  /// A seller, which sells until no seat is left.
   private struct Seller: Sendable {
     let name: String
     let path: String

@@ -7,7 +7,7 @@ import WormholeSyscalls
 
 @testable import WormholeBridge
 
-/// The files that state what an operator has decided of channels.
+/// The files that state what an operator has decided of channels and queues.
 @Suite(.blocking) struct ChannelListTests {
   private let directory: TemporaryDirectory
   private let container: SharedContainer
@@ -35,17 +35,31 @@ import WormholeSyscalls
   }
 
   @Test func manyAddChannelsAtOnceAndNoneIsLost() throws {
-    let names = (0..<40).map { "channel \($0)" }
     let container = container
+    let names = try addAtOnce { _ = try Bridge.addChannel($0, of: container) }
+    #expect(try Set(list.entries().filter(\.value.isHome).keys) == names)
+    #expect(try !Bridge.addChannel("name 0", of: container))
+  }
+
+  @Test func manyAddQueuesAtOnceAndNoneIsLost() throws {
+    let container = container
+    let names = try addAtOnce { _ = try Bridge.addQueue($0, of: container) }
+    let files = try BridgeFolder([QueueTraffic.folderName], of: container.storage).names()
+    #expect(Set(files.map(BridgeFolder.name(of:))) == Set(names.map(Optional.some)))
+    #expect(try !Bridge.addQueue("name 0", of: container))
+  }
+
+  /// Four threads add ten names each.
+  private func addAtOnce(
+    _ add: @escaping @Sendable (String) throws -> Void
+  ) throws -> Set<String> {
+    let names = (0..<40).map { "name \($0)" }
     let adding = try (0..<4).map { part in
       try Thread("adding") {
-        for (place, name) in names.enumerated() where place % 4 == part {
-          _ = try? Bridge.addChannel(name, of: container)
-        }
+        for (place, name) in names.enumerated() where place % 4 == part { try? add(name) }
       }
     }
     for one in adding { one.join() }
-    #expect(try Set(list.entries().filter(\.value.isHome).keys) == Set(names))
-    #expect(try !Bridge.addChannel(names[0], of: container))
+    return Set(names)
   }
 }

@@ -57,7 +57,7 @@ import Testing
 
     static let mostClaims = 3
 
-    /// Every state that one step leads to.
+    /// The states after each possible step.
     func next(refusingLate: Bool = true, marking: Bool = true) -> [Model] {
       var found: [Model] = []
       func step(_ change: (inout Model) -> Void) {
@@ -106,7 +106,7 @@ import Testing
             $0.handled += 1
             $0.away[index].place = .ended(.acknowledged)
           }
-          // The worker has died, and no other one is there.
+          // The worker has died, and the machine has no other worker.
           step { $0.away[index].place = .ended(.failed) }
         case .ended(let end):
           let arrival = Arrival(id: away[index].id, end: end)
