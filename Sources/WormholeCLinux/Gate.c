@@ -57,6 +57,9 @@ static inline int is_in_use_here(struct linux_gate *gate) {
 }
 
 void linux_gate_free(struct linux_gate *gate) {
+#ifdef FAULT_POINTS
+  turnstile_forget_lock(&gate->mutex);
+#endif
   if (is_in_use_here(gate)) {
     pthread_cond_destroy(&gate->condition);
     pthread_mutex_destroy(&gate->mutex);

@@ -33,7 +33,7 @@ int turnstile_exists(void) { return turnstile_world != NULL; }
 
 static void play(int32_t number) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  turnstile_player = number;
+  turnstile_player = turnstile_process = number;
   struct player *player = &turnstile_world->players[number];
   player->thread = (pid_t)syscall(SYS_gettid);
   player->handle = pthread_self();

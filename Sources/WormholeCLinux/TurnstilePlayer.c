@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int32_t turnstile_process = -1;
+
 static struct player *here(void) { return &turnstile_world->players[turnstile_player]; }
 
 /* Passes the turn on if the schedule says so; returns once this player has the turn. */
@@ -128,6 +130,15 @@ static void note_lock(const void *address) {
     process->locks[process->lock_count++] = address;
   }
   here()->used_locks |= 1ull << number;
+}
+
+/* A later lock at the same address is another lock. Whether the memory of a lock is used again
+   depends on what the threads before the fork have freed, and differs from run to run. */
+void turnstile_forget_lock(const void *address) {
+  if (turnstile_process < 0) return;
+  struct process *process = &turnstile_world->processes[turnstile_process];
+  for (int32_t number = 0; number < process->lock_count; number += 1)
+    if (process->locks[number] == address) process->locks[number] = NULL;
 }
 
 int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int descriptor,

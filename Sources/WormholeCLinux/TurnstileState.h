@@ -67,6 +67,8 @@ struct world {
 };
 
 extern struct world *turnstile_world;
+/* The number of this process, also for threads that are no longer players. */
+extern int32_t turnstile_process;
 
 void turnstile_sleep_on(uint32_t *word, uint32_t value, int milliseconds);
 void turnstile_wake(uint32_t *word);

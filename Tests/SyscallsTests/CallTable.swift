@@ -196,8 +196,8 @@ private let socketTable: [Row] = [
     _ = try PortListener(address: "127.0.0.1", port: 0).accept()
   },
   Row(.poll, "wait(for:until:)", .answered) { scene in
-    var awaited = [Awaited(scene.pipe.reading.rawValue)]
-    try Awaited.wait(for: &awaited, until: .now)
+    var awaited = [WaitEntry(scene.pipe.reading.rawValue)]
+    try WaitEntry.wait(for: &awaited, until: .now)
   },
 ]
 

@@ -147,6 +147,7 @@ void turnstile_sort(void *entries, int64_t size);
 /* For the lock with a condition. */
 void turnstile_lock(pthread_mutex_t *mutex);
 void turnstile_unlocked(pthread_mutex_t *mutex);
+void turnstile_forget_lock(const void *mutex);
 void turnstile_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until);
 void turnstile_broadcast(pthread_cond_t *condition);
 

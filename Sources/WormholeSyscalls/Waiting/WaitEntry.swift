@@ -3,7 +3,7 @@ import WormholeLibC
 /// A descriptor for which a thread waits together with others.
 ///
 /// The owner keeps the descriptor open during the wait.
-package struct Awaited: Sendable {
+package struct WaitEntry: Sendable {
   private var entry: pollfd
 
   /// - Parameters:
@@ -29,7 +29,7 @@ package struct Awaited: Sendable {
   ///
   /// The wait also ends when a signal arrives: the caller checks again.
   package static func wait(
-    for awaited: inout [Awaited], until deadline: Instant?
+    for awaited: inout [WaitEntry], until deadline: Instant?
   ) throws(Errno) {
     var entries = awaited.map(\.entry)
     do throws(Errno) {
