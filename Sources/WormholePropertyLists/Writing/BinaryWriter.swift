@@ -9,10 +9,10 @@ final class BinaryWriter {
   let limits: PropertyListLimits
   // No function here calls out while it changes a field, so the runtime need not look for overlaps:
   // `@exclusivity(unchecked)` halves the time for a small value.
-  @exclusivity(unchecked) var bytes: Growing<UInt8>
-  @exclusivity(unchecked) var offsets: Growing<Int>
-  @exclusivity(unchecked) var links: Growing<Link>
-  @exclusivity(unchecked) var containers: Growing<Container>
+  @exclusivity(unchecked) var bytes: GrowingList<UInt8>
+  @exclusivity(unchecked) var offsets: GrowingList<Int>
+  @exclusivity(unchecked) var links: GrowingList<Link>
+  @exclusivity(unchecked) var containers: GrowingList<Container>
   @exclusivity(unchecked) var keys = KeyTable()
   /// The bytes that repeated keys add to the size counted by a reader.
   @exclusivity(unchecked) var repeatedBytes = 0
@@ -55,10 +55,10 @@ final class BinaryWriter {
 
   init(limits: PropertyListLimits) {
     self.limits = limits
-    bytes = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[..<512]))
-    offsets = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[512..<768]))
-    links = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
-    containers = Growing(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
+    bytes = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[..<512]))
+    offsets = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[512..<768]))
+    links = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
+    containers = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
     BinaryFormat.magic.withUnsafeBytes { bytes.append(contentsOf: $0) }
     links.append(Link(key: 0, owner: Link.none))
   }

@@ -3,7 +3,7 @@
 /// An array would also do, but would check every access for bounds, uniqueness and, inside a class,
 /// exclusivity: half of the time for encoding a message. The owner computes all indices itself,
 /// never copies the list, and frees it.
-struct Growing<Element: BitwiseCopyable> {
+struct GrowingList<Element: BitwiseCopyable> {
   private(set) var base: UnsafeMutablePointer<Element>
   private(set) var count = 0
   private var capacity: Int
@@ -61,7 +61,7 @@ struct Growing<Element: BitwiseCopyable> {
   }
 }
 
-extension Growing<UInt8> {
+extension GrowingList<UInt8> {
   var raw: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
   @inline(__always)
