@@ -41,6 +41,18 @@ import WormholeSyscalls
     #expect(try problems().count == 1)
   }
 
+  /// A copy of another machine's channel is in order; a home that cannot be read is not.
+  @Test func aHomeThatCannotBeReadIsAProblem() throws {
+    try slot.setHome(ChannelHome(machine: "other"))
+    let path = "channels/n/home.plist"
+    #expect(try container.inspect().first { $0.subject == path }?.severity == .note)
+    #expect(try problems() == [])
+    let directory = try open("/channels/n")
+    try directory.unlink("home.plist")
+    try directory.open("home.plist", [.writeOnly, .create], mode: 0o600).write("no list")
+    #expect(try problems().map(\.subject) == [path])
+  }
+
   @Test func damageWithoutAKeptValueIsNotTouched() throws {
     let directory = try open("/channels/n")
     try directory.open("bad", [.writeOnly, .create], mode: 0o600).write("not a property list")

@@ -131,8 +131,8 @@ import WormholeSyscalls
   /// Waits until the remover has made the disturbed call and has checked its effect; or until the
   /// remover waits itself.
   private func waitForMore(of remover: Running, at point: Int) throws {
-    let end = Instant.now + .milliseconds(100)
-    while !remover.hasEnded, Instant.now < end {
+    var limit = TimeLimit(.milliseconds(100))
+    while !remover.hasEnded, !limit.isOver() {
       if try folder.read("trace.\(point)").split(separator: "\n").count > point + 2 { return }
       let _: Void? = Monitor(0).wait(until: .now + .milliseconds(1)) { _ in nil }
     }

@@ -84,6 +84,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case overtakeEarly
   case passEarly
   case trustOldNotice
+  case trustLooking
   case forgetWanted
   case tellOtherWatch
   case countReturned
@@ -123,16 +124,27 @@ package enum Mutants: String, CaseIterable, Sendable {
   case anyIncarnation
   case forgetChange
   case wakeAny
+  case askWakesOnce
+  case keepStrays
   case dropRefused
   case trustSenders
   case trustEarly
   case keepDropped
+  case keepOrphans
   case overtakePieces
   case listOnce
   case syncBeforeNotice
   case saveUnsynced
   case saveUnlooked
   case neverSave
+  case moveWithWorkers
+  case stayInPlace
+  case lendUnrenewed
+  case endAnyClaim
+  case renewUnstated
+  case neverRevoke
+  case removeListed
+  case skipInterrupted
 
   /// The name in `WORMHOLE_MUTANT` and `.ci/mutants`: `no-fence` for `noFence`.
   package var name: String {

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// under the lock of arrivals, and the number of files is bounded.
 extension AccessDirectory {
   /// The result of removing an access's hidden directories.
-  enum Cleaning: Comparable {
+  enum CleaningResult: Comparable {
     case done
     /// Another process may complete the removal, or this process a little later.
     case unfinished
@@ -42,11 +42,11 @@ extension AccessDirectory {
   func removeHidden(
     _ entry: AccessEntry?, of name: AccessName, most: Int = mostRemoved,
     isOver: @escaping () -> Bool = { false }
-  ) -> Cleaning {
+  ) -> CleaningResult {
     guard let entry else { return .done }
     let isOwn = entry.owner == Processes.effectiveUser
     var removal = TreeRemoval(most: most, owner: isOwn ? nil : entry.owner, isOver: isOver)
-    var cleaning = Cleaning.done
+    var cleaning = CleaningResult.done
     for path in entry.hidden {
       do throws(HiddenDirectory.Trouble) {
         guard let hidden = try hidden(path, of: name, entry) else { continue }
@@ -97,7 +97,7 @@ extension AccessDirectory {
     in home: AccessHome, most: Int = mostRemoved, isOver: @escaping () -> Bool = { false }
   ) {
     for name in left.withLock({ $0 }) {
-      var cleaning = Cleaning.unfinished
+      var cleaning = CleaningResult.unfinished
       _ = Errno.of { () throws(Errno) in
         cleaning = try discard(name, in: home, most: most, isOver: isOver)
       }
@@ -113,7 +113,7 @@ extension AccessDirectory {
   func discard(
     _ name: AccessName, in home: AccessHome, most: Int = mostRemoved,
     isOver: @escaping () -> Bool = { false }
-  ) throws(Errno) -> Cleaning {
+  ) throws(Errno) -> CleaningResult {
     let placed = try entry(of: name, in: .waiting, of: home)
     let entry = if let placed { placed } else { try passedEntry(of: name, in: home) }
     let cleaning = removeHidden(entry, of: name, most: most, isOver: isOver)
@@ -148,7 +148,7 @@ extension AccessDirectory {
     var swept = 0
     for name in names where isDead(name.process) {
       guard !isOver() else { return swept }
-      var cleaning = Cleaning.unfinished
+      var cleaning = CleaningResult.unfinished
       let failure = Errno.of { () throws(Errno) in
         cleaning = try discard(name, in: home, isOver: isOver)
       }

@@ -33,7 +33,7 @@ extension Container {
           let status = try? listing.status(of: path)
         else { return true }
         usage.count += 1
-        usage.bytes += status.size
+        usage.bytes = usage.bytes.addingClamped(status.size)
         return true
       }
     } catch {

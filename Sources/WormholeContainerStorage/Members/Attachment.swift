@@ -20,9 +20,9 @@ package final class Attachment {
   private let durability: Durability
   /// The original mode of a linked file, restored unless the message is placed.
   private let originalMode: FileMode?
-  private var standing: Standing
+  private var standing: Location
 
-  private enum Standing {
+  private enum Location {
     case staged(String)
     case inFiles(MemberDirectory, String)
     case kept

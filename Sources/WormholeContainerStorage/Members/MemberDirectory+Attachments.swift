@@ -71,7 +71,7 @@ extension MemberDirectory {
   // MARK: Moving out
 
   /// The parameters for moving a file out.
-  package struct Taking: Sendable {
+  package struct TakeOptions: Sendable {
     package var name: String
     package var size: Int
     package var checksum: UInt32
@@ -92,7 +92,7 @@ extension MemberDirectory {
   /// Moves the file of a message to a path of the user's; on another file system, copies it under a
   /// hidden name beside the target.
   package func takeAttachment(
-    _ taking: Taking, to path: UserPath, _ report: FileCopy.Report
+    _ taking: TakeOptions, to path: UserPath, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
     let parent = try openParent(of: path)
     if container.options.sharing == .group {
@@ -114,7 +114,7 @@ extension MemberDirectory {
   ///
   /// - Returns: the copy, which can be removed later.
   package func copyAttachment(
-    _ taking: Taking, to path: UserPath, _ report: FileCopy.Report
+    _ taking: TakeOptions, to path: UserPath, _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> HandedCopy {
     let parent = try openParent(of: path)
     let opened = try openAttachment(taking.name, size: taking.size)
@@ -127,7 +127,8 @@ extension MemberDirectory {
   /// Moves exactly the file that is compared here: other users of a group can replace the file at
   /// any moment, so the open file is linked, and not its name.
   private func takeOpened(
-    _ taking: Taking, to parent: borrowing Descriptor, _ name: String, _ report: FileCopy.Report
+    _ taking: TakeOptions, to parent: borrowing Descriptor, _ name: String,
+    _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
     let opened = try openAttachment(taking.name, size: taking.size)
     let target = try? parent.status()
@@ -143,7 +144,7 @@ extension MemberDirectory {
 
   /// Links the file to the name; false if the kernel does not permit or support that.
   private func link(
-    _ file: borrowing Descriptor, _ taking: Taking, to parent: borrowing Descriptor,
+    _ file: borrowing Descriptor, _ taking: TakeOptions, to parent: borrowing Descriptor,
     _ name: String, _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> Bool {
     let found: UInt32
@@ -184,7 +185,7 @@ extension MemberDirectory {
   }
 
   private func publish(
-    _ taking: Taking, to parent: borrowing Descriptor, _ name: String
+    _ taking: TakeOptions, to parent: borrowing Descriptor, _ name: String
   ) throws(Errno) {
     let files = try part(.files)
     guard taking.isReplacing else {
@@ -194,7 +195,7 @@ extension MemberDirectory {
   }
 
   private func makeDurable(
-    _ directory: borrowing Descriptor, _ taking: Taking
+    _ directory: borrowing Descriptor, _ taking: TakeOptions
   ) throws(AttachmentProblem) {
     guard taking.durability == .power, !Mutants.has(.noTakenSync) else { return }
     if let error = Errno.of({ () throws(Errno) in try directory.sync() }) {
@@ -203,7 +204,8 @@ extension MemberDirectory {
   }
 
   private func copyOut(
-    _ file: borrowing Descriptor, _ taking: Taking, to parent: borrowing Descriptor, _ name: String,
+    _ file: borrowing Descriptor, _ taking: TakeOptions, to parent: borrowing Descriptor,
+    _ name: String,
     _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> Descriptor {
     // Checked before copying, because a copy may take long.
@@ -276,7 +278,7 @@ extension MemberDirectory {
 
   /// Returns the name of a copy until it is complete: the same for every attempt, so that the copy
   /// of an earlier, killed attempt is found and removed.
-  private func hiddenName(of taking: Taking, in parent: borrowing Descriptor) -> String {
+  private func hiddenName(of taking: TakeOptions, in parent: borrowing Descriptor) -> String {
     let hidden = Sharing.hiddenName(of: taking.name)
     guard let left = try? parent.open(hidden, .readOnlyNonBlocking) else {
       let isFree = (try? parent.status(of: hidden)) == nil
@@ -290,7 +292,7 @@ extension MemberDirectory {
   }
 
   private func fill(
-    _ copy: borrowing Descriptor, from file: borrowing Descriptor, _ taking: Taking,
+    _ copy: borrowing Descriptor, from file: borrowing Descriptor, _ taking: TakeOptions,
     _ report: FileCopy.Report
   ) -> AttachmentProblem? {
     do throws(FileCopy.Failure) {

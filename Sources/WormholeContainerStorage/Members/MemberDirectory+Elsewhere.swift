@@ -12,9 +12,18 @@ package struct Elsewhere: Hashable, Sendable {
   package let machine: String?
   /// Since when the machine is the member's home, by the carrier's clock.
   package let since: Date?
+  /// How often the home of a queue has moved.
+  package var term = 0
+  /// The machines that were the home of a queue before.
+  package var before: [String] = []
+  /// Whether this machine's workers may still have messages of the queue, from the time when they
+  /// worked as those of the home.
+  package var isSettling = false
 
   /// The largest file that is read.
   static let largestFile = 4096
+  /// Messages to an earlier home have ended long before so many moves.
+  package static let mostBefore = 16
 
   package init(machine: String, since: Date) {
     self.machine = machine
@@ -23,18 +32,29 @@ package struct Elsewhere: Hashable, Sendable {
 
   fileprivate init() { (machine, since) = (nil, nil) }
 
+  private enum Key {
+    static let (machine, since, term) = ("machine", "since", "term")
+    static let (before, settling) = ("before", "settling")
+  }
+
   fileprivate init?(_ bytes: [UInt8]) {
     guard let list = try? BinaryPropertyList.decode(bytes),
-      let machine = list["machine"]?.stringValue, !machine.isEmpty
+      let machine = list[Key.machine]?.stringValue, !machine.isEmpty
     else { return nil }
     self.machine = machine.harmless
-    since = list["since"]?.dateValue
+    since = list[Key.since]?.dateValue
+    term = list[Key.term]?.intValue ?? 0
+    before = (list[Key.before]?.arrayValue ?? []).compactMap(\.stringValue)
+    isSettling = list[Key.settling]?.boolValue ?? false
   }
 
   package func encoded() throws -> [UInt8] {
     var entries: [String: PropertyListValue] = [:]
-    entries["machine"] = machine.map { .string($0) }
-    entries["since"] = since.map { .date($0) }
+    entries[Key.machine] = machine.map { .string($0) }
+    entries[Key.since] = since.map { .date($0) }
+    if term > 0 { entries[Key.term] = .integer(Int64(term)) }
+    if !before.isEmpty { entries[Key.before] = .array(before.map { .string($0) }) }
+    if isSettling { entries[Key.settling] = true }
     return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
   }
 
@@ -99,6 +119,15 @@ extension MemberDirectory {
       try home.sync.sync(home.descriptor)
     } catch {
       throw WormholeError(error, "remove the home of", name, at: self)
+    }
+  }
+
+  /// Watches for ``elsewhere``; the handler must not wait.
+  package func watchElsewhere(
+    _ handler: @escaping @Sendable () -> Void
+  ) throws(Errno) -> NamedWatch {
+    try NamedWatch(container, steps, [.movedTo, .deleted], name: Self.elsewhereName) { _ in
+      handler()
     }
   }
 

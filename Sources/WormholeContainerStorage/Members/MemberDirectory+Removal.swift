@@ -96,6 +96,11 @@ extension MemberDirectory {
 
   private func removeIfEmpty(_ part: Part) throws {
     do throws(Errno) {
+      if Mutants.has(.removeListed) {
+        let names = try self.part(part).descriptor.names()
+        guard names.isEmpty else { throw .directoryNotEmpty }
+        return try removeTree(part.rawValue, in: home.descriptor, container.options.sharing)
+      }
       try container.options.sharing.removeEmpty(part.rawValue, in: home.descriptor)
     } catch {
       if error == .noSuchFile { return }
