@@ -10,7 +10,10 @@ import WormholeSyscalls
   private typealias Heard = TestSupport.Heard
 
   @Test func laterCallsAreMadeInTheOrderOfTheirMoments() throws {
-    let (threads, heard) = (CallThreads(most: 1), Heard<Int>())
+    let (threads, gate, heard) = (CallThreads(most: 1), Gate(), Heard<Int>())
+    // The only thread is busy until all calls are known.
+    threads.add { gate.pass() }
+    try gate.waitForSomebody()
     let now = Instant.now
     for number in [5, 1, 4, 2, 3, 2] {
       threads.add(at: now + .milliseconds(10 * number)) {
@@ -18,6 +21,7 @@ import WormholeSyscalls
         #expect(Instant.now >= now + .milliseconds(10 * number))
       }
     }
+    gate.open()
     try heard.wait("all") { $0.count == 6 }
     #expect(heard.all == [1, 2, 2, 3, 4, 5])
   }

@@ -35,6 +35,21 @@ import WormholeSyscalls
     try scene.another().write(path) { _ in }
   }
 
+  /// An access whose entry is written in part only would be invisible to others, or name nothing.
+  @Test func anAccessWhoseEntryCannotBeWrittenDoesNotBegin() throws {
+    try scene.another().write(scene.path("a")) { _ in }
+    let rule = FaultRule(.write, path: "/next", .fail(.noSpace))
+    let calls = FaultPoints.with([rule]) {
+      let error = #expect(throws: WormholeError.self) {
+        try scene.another().write(scene.path("a")) { _ in Issue.record("it has begun") }
+      }
+      #expect(error?.code == .full)
+    }
+    #expect(calls.contains { $0.hasPrefix("write") && $0.hasSuffix("/next") }, "\(calls)")
+    #expect(try scene.leftovers() == [])
+    try scene.another().write(scene.path("a")) { _ in }
+  }
+
   /// The remaining file of an ended access would block all later accesses.
   @Test func anAccessWhoseRemovalFailsForAMomentIsRemoved() throws {
     let path = scene.path("a")

@@ -332,4 +332,16 @@ import WormholeSyscalls
     #expect(arrived[0] > MessageStamp(epoch: 2, nanoseconds: Clocks.sinceBoot))
     #expect(name(5, epoch: 3).arrived(at: now).stamp == now)
   }
+
+  /// A notice may be lost between the last look at the names and the choice of the pause.
+  ///
+  /// It leaves the least limit of all.
+  @Test(.blocking) func aLostNoticeMakesThePauseShort() throws {
+    let now = Clocks.sinceEpoch
+    #expect(DueMessages.State().pause(from: now) == 1_000_000)
+    #expect(DueMessages.State().pause(from: .max) == 1_000_000)
+    #expect(DueMessages.State(limit: .max).pause(from: now) == nil)
+    #expect(DueMessages.State(limit: now + 5_000_000).pause(from: now) == 5_000_000)
+    #expect(DueMessages.State(limit: .max - 1).pause(from: .min) == .max)
+  }
 }

@@ -52,7 +52,7 @@ import WormholePropertyLists
       kind: "K", sent: .init(timeIntervalSinceReferenceDate: 1), to: "watch",
       expires: .init(timeIntervalSinceReferenceDate: 2), orderingKey: "seat",
       headers: try MessageHeaders(["a": "b"], "send", "watch"),
-      file: MessageFile.Attached(name: "f", size: 3, checksum: 4, synced: true),
+      file: MessageFile.FileHeader(name: "f", size: 3, checksum: 4, synced: true),
       origin: ["machine": "m"], isRedelivered: true)
     for _ in 0..<2 {
       var list = try BinaryPropertyList.decode(BinaryEncoder().seal(header, 7))

@@ -68,7 +68,7 @@ import WormholeSyscalls
     let responding = pair.watch.respond(toKind: "Int", on: queue) { try? $0.reply(1) }
     queue.suspend()
     let ends = Heard<WormholeError.Code?>()
-    pair.phone.request(1, as: Int.self, within: .seconds(5)) { end in
+    pair.phone.request(1, as: Int.self, within: .seconds(600)) { end in
       if case .failure(let error) = end { ends.add(error.code) } else { ends.add(nil) }
     }
     try settle(pair)

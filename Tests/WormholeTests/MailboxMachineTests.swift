@@ -275,7 +275,7 @@ import Testing
     for receiver in 1...2 { machine.add(receiver, kinds: nil) }
     #expect(machine.next(for: 1, now: 0) == .recover)
     let claimed = [1, 2].map { ClaimedName(name($0), attempt: 1) }
-    machine.recovered(claimed.map { MailboxMachine.Claimed(claimed: $0, kind: nil) })
+    machine.recovered(claimed.map { MailboxMachine.Leftover(claimed: $0, kind: nil) })
     #expect(machine.next(for: 1, now: 0) == .reclaim(claimed[0]))
     #expect(machine.next(for: 2, now: 0) == .wait(until: nil))
     machine.finished(by: 1)

@@ -20,6 +20,36 @@ private typealias Machine = PresenterMachine<Int, Int>
     check(World([.save], [.move, .failure], of: 2), states: 5_000)
   }
 
+  /// A registration that completes after the presenter's end leaves nothing that is found.
+  @Test func aRegistrationAfterTheEndIsHiddenAtOnce() {
+    var machine = Machine([.save])
+    let all = (1...3).map { Machine.Registration(guest: "g", number: $0) }
+    machine.begin(at: [AccessPath("/a")])
+    _ = machine.registered([all[0]])
+    _ = machine.end()
+    for actions in [machine.registered([all[1]]), machine.registrationFailed(after: [all[1]])] {
+      let (hidden, forgotten) = registrations(actions)
+      #expect(hidden == [all[1]] && forgotten == [all[1]])
+    }
+    let (hidden, forgotten) = registrations(machine.end())
+    #expect(hidden == [] && forgotten == [])
+  }
+
+  /// What the actions hide and forget, if they are nothing else.
+  private func registrations(
+    _ actions: [Machine.Action]
+  ) -> (hidden: [Machine.Registration], forgotten: [Machine.Registration]) {
+    var (hidden, forgotten): ([Machine.Registration], [Machine.Registration]) = ([], [])
+    for action in actions {
+      switch action {
+      case .hide(let all): hidden += all
+      case .forget(let all): forgotten += all
+      default: Issue.record("\(action)")
+      }
+    }
+    return (hidden, forgotten)
+  }
+
   /// - Parameter states: fewer states would mean that the model does not do what it describes.
   private func check(_ start: World, states: Int) {
     let walk = StateWalk(from: start)

@@ -49,6 +49,19 @@ import WormholeSyscalls
     #expect(try container.storage.root.open("staging", [.readOnly, .directory]).names() == [])
   }
 
+  /// Nobody is told of a change that the profile does not state.
+  @Test func aProfileThatCannotBeWrittenIsAnError() throws {
+    let member = try container.join(as: "phone", info: ["a": "b"])
+    let rule = FaultRule(.rename, path: "profile.plist", persistent: true, .fail(.noSpace))
+    let calls = FaultPoints.with([rule]) {
+      let error = #expect(throws: WormholeError.self) { try member.update(info: ["c": "d"]) }
+      #expect(error?.code == .full)
+    }
+    #expect(calls.contains { $0.hasPrefix("rename") }, "\(calls)")
+    #expect(member.info == ["a": "b"])
+    #expect(try container.peer("phone").profile?.info == ["a": "b"])
+  }
+
   @Test func whatAMemberTellsCanChange() throws {
     let member = try container.join(as: "phone", info: ["a": "b"])
     let since = try container.peer("phone").profile?.joinedAt

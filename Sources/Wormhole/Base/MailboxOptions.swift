@@ -70,13 +70,6 @@ public struct MailboxOptions: Sendable {
   }
 }
 
-extension Int64 {
-  func addingClamped(_ other: Int64) -> Int64 {
-    let (sum, isTooMuch) = addingReportingOverflow(other)
-    return isTooMuch ? (other < 0 ? .min : .max) : sum
-  }
-}
-
 extension Duration {
   /// Clamps to a duration that can be added to the present time: 146 years at most.
   var inNanosecondsClamped: Int64 { min(max(inNanoseconds, -1 << 62), 1 << 62) }

@@ -81,6 +81,7 @@ package final class Carrier: Sendable {
   package func proxy(
     of resident: Resident, on machine: String
   ) throws(WormholeError) -> Proxy {
+    if case .queue(let name) = resident { return try proxy(ofQueue: name, on: machine) }
     // A sweeper may take a new guest for a dead one, and another tool may remove any directory.
     for _ in 0..<100 {
       let home = try container.storage.member(resident.name, in: resident.folder)
@@ -96,7 +97,7 @@ package final class Carrier: Sendable {
 
   static let standing = "stand in for"
 
-  private func elsewhere(of home: MemberDirectory) throws(WormholeError) -> Elsewhere? {
+  func elsewhere(of home: MemberDirectory) throws(WormholeError) -> Elsewhere? {
     do throws(Errno) {
       return try home.elsewhere
     } catch {
@@ -113,11 +114,9 @@ package final class Carrier: Sendable {
     do throws(Errno) {
       presence = try home.takePresence()
       isInUse = if try home.elsewhere == nil { try home.hasClaims } else { false }
-      if case .queue = resident { try home.checkWorkers() }
       isNamed = try home.isNamed
     } catch {
       if home.isStale { return false }
-      guard error != .busy else { throw Self.isWorkedOn(home) }
       throw WormholeError(error, Self.standing, home.name, at: home)
     }
     guard let presence else {
@@ -141,22 +140,7 @@ package final class Carrier: Sendable {
     }
     let now = container.storage.options.environment.sinceEpoch()
     try home.write(Elsewhere(machine: machine, since: Date(sinceEpoch: now)))
-    if case .queue = resident {
-      do throws(Errno) {
-        // A worker that has just begun looks for the file after it has made its directory.
-        try home.checkWorkers(within: .milliseconds(200))
-      } catch {
-        try home.removeElsewhere()
-        throw Self.isWorkedOn(home)
-      }
-    }
     return true
-  }
-
-  private static func isWorkedOn(_ home: MemberDirectory) -> WormholeError {
-    WormholeError(
-      .nameTaken, standing, home.name, because: "a worker of this machine works on the queue",
-      hint: "start the queue's workers on this machine again")
   }
 
   /// All proxies of the container, of members, guests and queues, whichever process has made them.
@@ -182,7 +166,9 @@ package final class Carrier: Sendable {
     let home = try container.storage.existingMember(resident.name, in: resident.folder)
     guard let home else { return nil }
     do throws(Errno) {
-      return try home.elsewhere.map { Proxy(self, home, resident, $0.machine) }
+      // Otherwise what this machine's workers have claimed would be taken for messages in transit.
+      guard let elsewhere = try home.elsewhere, !elsewhere.isSettling else { return nil }
+      return Proxy(self, home, resident, elsewhere.machine)
     } catch {
       throw WormholeError(error, "find members of other machines in", home.path, at: home)
     }
@@ -340,15 +326,4 @@ extension MemberDirectory {
   fileprivate var hasClaims: Bool {
     get throws(Errno) { try contains(.claimed) { ClaimedName(String(cString: $0)) != nil } }
   }
-
-  /// Throws ``Errno/busy`` while the queue has workers, living or dead with claims.
-  fileprivate func checkWorkers(within patience: Duration = .zero) throws(Errno) {
-    let end = Instant.now + patience
-    while try workers().contains(where: { (try? $0.isPresent()) != false || $0.mayHaveClaims }) {
-      guard Instant.now < end else { throw .busy }
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(5)) { _ in nil }
-    }
-  }
-
-  private var mayHaveClaims: Bool { (try? hasClaims) != false }
 }

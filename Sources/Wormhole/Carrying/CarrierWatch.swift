@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// The handlers are called on one thread at a time. As everywhere, a notice is a hint: a handler
 /// lists the directories of the named proxies.
 package final class CarrierWatch: Sendable {
-  private struct Watched {
+  private struct ProxyWatches {
     var watches: [NamedWatch]
     /// Moves delayed messages to the inbox when they are due, as a receiver would.
     let due: DueMessages
@@ -22,7 +22,7 @@ package final class CarrierWatch: Sendable {
   }
 
   private struct State {
-    var proxies: [Carrier.Resident: Watched] = [:]
+    var proxies: [Carrier.Resident: ProxyWatches] = [:]
     var changed: Set<Carrier.Resident> = []
     /// The proxies of members that programs may want to wake.
     var woken: Set<Carrier.Resident> = []
@@ -90,7 +90,9 @@ package final class CarrierWatch: Sendable {
           })
       }
       try due.begin()
-      state.withLock { $0.proxies[resident] = Watched(watches: watches, due: due, wakes: wakes) }
+      state.withLock {
+        $0.proxies[resident] = ProxyWatches(watches: watches, due: due, wakes: wakes)
+      }
     } catch {
       throw WormholeError(error, "watch messages to", proxy.name, at: home)
     }

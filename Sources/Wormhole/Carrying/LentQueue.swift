@@ -158,16 +158,22 @@ package final class LentQueue: Sendable {
   }
 
   /// Renews the claims of the messages that the other machine has, as it has stated just now.
-  package func renew(_ stated: Set<String>) {
+  ///
+  /// - Returns: the stated messages that are another worker's by now, or have ended.
+  @discardableResult
+  package func renew(_ stated: Set<String>) -> Set<String> {
     let now = Instant.now
     for held in state.withLock({ Array($0.jobs.values) }) {
-      guard !stated.contains(held.job.id) else {
-        if now - held.renewed >= Self.deadline / 5 { _ = renew(held) }
+      guard !stated.contains(held.job.id), !Mutants.has(.renewUnstated) else {
+        if now - held.renewed >= Self.deadline / 5, !Mutants.has(.lendUnrenewed) {
+          _ = renew(held)
+        }
         continue
       }
       // A look that fails is repeated.
       if (try? held.delivery.isHeld) == false { lose(held) }
     }
+    return state.withLock { state in stated.filter { state.jobs[$0] == nil } }
   }
 
   private func renew(_ held: Held) -> Bool {
@@ -203,7 +209,8 @@ package final class LentQueue: Sendable {
 
   /// Ends a claim as the other machine has stated; false if the message is another worker's by now.
   package func end(_ id: String, _ end: End) throws(WormholeError) -> Bool {
-    guard let held = remove(id) else { return false }
+    let any = Mutants.has(.endAnyClaim) ? state.withLock { $0.jobs.keys.first } : nil
+    guard let held = remove(id) ?? any.flatMap({ remove($0) }) else { return false }
     do throws(WormholeError) {
       switch end {
       case .acknowledged: try held.message.acknowledge()

@@ -40,10 +40,16 @@ extension Proxy {
   }
 
   /// Lets the directory stand for a member of another machine than before.
-  package func moved(to machine: String) throws(WormholeError) -> Proxy {
+  ///
+  /// - Parameter term: how often the home of a queue has moved.
+  package func moved(to machine: String, term: Int = 0) throws(WormholeError) -> Proxy {
     disappear()
     let now = carrier.container.storage.options.environment.sinceEpoch()
-    let elsewhere = Elsewhere(machine: machine, since: Date(sinceEpoch: now))
+    var elsewhere = Elsewhere(machine: machine, since: Date(sinceEpoch: now))
+    if case .queue(let name) = resident {
+      elsewhere.term = term
+      elsewhere.before = try carrier.home(ofQueue: name)?.followed ?? []
+    }
     try holdingName { () throws(WormholeError) in try home.write(elsewhere) }
     return Proxy(carrier, home, resident, machine)
   }

@@ -15,6 +15,8 @@ package final class Proxy: Sendable {
   let home: MemberDirectory
   private let settlement: Settlement
   private let shown = Monitor(Shown())
+  /// The incarnation after whose arrival the files were swept.
+  private let swept = Monitor<Incarnation?>(nil)
 
   private struct Shown {
     var presence: Presence?
@@ -202,6 +204,18 @@ package final class Proxy: Sendable {
     }
   }
 
+  /// Removes the files whose senders have died before they placed the messages.
+  ///
+  /// No member joins under the name of a proxy, so its carrier does what a joining member does for
+  /// its own directory. A file stays as long as its message waits, is in transit or is a dead
+  /// letter, and as long as its sender or a carrier holds the lock of the file. Only the thread
+  /// that claims the messages of the proxy may call this.
+  package func sweepFiles() {
+    // Workers of this machine claim messages of a queue, and sweep its files when they begin.
+    guard !isQueue, !Mutants.has(.keepOrphans) else { return }
+    carrier.container.sweepFiles(of: home)
+  }
+
   // MARK: Outcomes for the member
 
   /// The outcome of a message that the member has sent to a member of this machine.
@@ -290,6 +304,11 @@ package final class Proxy: Sendable {
       try home.write(profile)
       shown.profile = profile
     }
+    let isNew = swept.withLock { swept in
+      defer { swept = incarnation }
+      return swept != incarnation
+    }
+    if isNew { sweepFiles() }
   }
 
   /// Shows the member as not running: it has ended, or its machine cannot be reached.

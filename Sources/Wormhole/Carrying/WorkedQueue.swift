@@ -152,6 +152,30 @@ package final class WorkedQueue: Sendable {
     }
   }
 
+  /// Takes messages away from the workers of this machine, because the home has given them to
+  /// others: the acknowledgement of such a message is refused.
+  package func revoke(_ isLate: (PropertyListValue) -> Bool) throws(WormholeError) {
+    guard !Mutants.has(.neverRevoke) else { return }
+    do throws(Errno) {
+      var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
+      for worker in try away.workers() {
+        try worker.list(.claimed) { file in
+          let file = String(cString: file)
+          if let name = ClaimedName(file)?.name { places.append((worker, .claimed, file, name)) }
+        }
+      }
+      places += try waiting().map { (away, $0.part, $0.file, $0.name) }
+      for (home, part, file, name) in places {
+        guard let origin = origin(of: name, file, part, home), isLate(origin) else { continue }
+        // The home finds that the end is late, as it would find of an acknowledgement.
+        _ = try home.move(
+          file, from: part, to: away, .receipts, as: "\(name.text).\(Self.failed)")
+      }
+    } catch {
+      throw WormholeError(error, "give back messages of", name, at: away)
+    }
+  }
+
   /// Whether a worker of this machine has begun with a message that waits again.
   private func isBegun(
     _ claimed: ClaimedName, _ file: String, _ part: MemberDirectory.Part

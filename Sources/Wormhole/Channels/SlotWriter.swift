@@ -118,7 +118,7 @@ struct SlotWriter {
   /// When the value expires; nil for never, and without a value.
   private func until(_ content: Slot.Content) -> Date? {
     guard case .value(let bytes, recovered: false) = content else { return nil }
-    let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits))
+    let file = try? Envelope.OpenFile(bytes, BinaryDecoder(limits: container.options.limits))
     return file.flatMap { $0.hasValue ? $0.header.until : nil }
   }
 
@@ -171,7 +171,7 @@ struct SlotWriter {
     // Recovered content may differ from the content that readers last saw.
     case .value(_, recovered: true): false
     case .value(let bytes, recovered: false):
-      (try? Envelope.Opened(bytes, BinaryDecoder(limits: container.options.limits)))
+      (try? Envelope.OpenFile(bytes, BinaryDecoder(limits: container.options.limits)))
         .map { !$0.hasValue } ?? false
     }
   }

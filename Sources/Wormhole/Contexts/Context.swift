@@ -26,7 +26,7 @@ public struct Context: Sendable {
   {
     let (bytes, limits) = (bytes, limits)
     return try WormholeError.reading("read context of", from, of: .context, as: Value.self) {
-      try BinaryDecoder(limits: limits).decode(MessageFile.Opened<Value>.self, from: bytes).value
+      try BinaryDecoder(limits: limits).decode(MessageFile.Body<Value>.self, from: bytes).value
     }
   }
 
@@ -162,7 +162,7 @@ extension Peer {
     else { return false }
     let limits = container.options.limits
     let value = try? BinaryDecoder(limits: limits)
-      .decode(MessageFile.Opened<PropertyListValue>.self, from: bytes).value
+      .decode(MessageFile.Body<PropertyListValue>.self, from: bytes).value
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 

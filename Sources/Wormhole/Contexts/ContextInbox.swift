@@ -139,7 +139,8 @@ final class ContextInbox: Service {
     // Remove the entry after the file has its received name.
     defer { told.withLock { _ = $0.removeValue(forKey: from) } }
     // Only the newest context counts: it replaces a context whose handling was interrupted.
-    guard try move(ContextName.next(from), to: taking) != nil else { return false }
+    let isNew = try move(ContextName.next(from), to: taking)
+    guard isNew != nil, isNew == true || !Mutants.has(.skipInterrupted) else { return false }
     guard try home.status(of: taking, in: .context) != nil else { return false }
     if let context = try read(taking, from) {
       told.withLock { $0[from] = context.received }

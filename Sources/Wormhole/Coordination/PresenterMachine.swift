@@ -68,7 +68,7 @@ struct PresenterMachine<Reply, Resumption> {
     var resume: Resumption?
   }
 
-  fileprivate struct Pending {
+  fileprivate struct PendingReply {
     let reply: Reply
     /// The steps not begun.
     var steps: ArraySlice<Step>
@@ -89,7 +89,7 @@ struct PresenterMachine<Reply, Resumption> {
   ///
   /// Requests of accesses that have ended are kept too: until the reply arrives, the requesting
   /// process does not wait for this presenter again.
-  private var pending: [PresenterAccess: Pending] = [:]
+  private var pending: [PresenterAccess: PendingReply] = [:]
   private(set) var awaited: Set<AwaitedWriter> = []
   /// The changes still to report, by path; a call for each is queued already.
   private var changes: [AccessPath: Bool] = [:]
@@ -189,7 +189,7 @@ struct PresenterMachine<Reply, Resumption> {
       registration: Registration(guest: guest, number: question.presenter),
       access: question.access)
     holds[access] = Hold(process: question.process, writes: question.writes == true)
-    pending[access] = Pending(reply: reply, steps: steps(before: question)[...])
+    pending[access] = PendingReply(reply: reply, steps: steps(before: question)[...])
     return [.lookLater] + proceed(access)
   }
 
@@ -311,7 +311,7 @@ struct PresenterMachine<Reply, Resumption> {
 
 extension PresenterMachine: Equatable where Reply: Equatable, Resumption: Equatable {}
 extension PresenterMachine.Hold: Equatable where Resumption: Equatable {}
-extension PresenterMachine.Pending: Equatable where Reply: Equatable {}
+extension PresenterMachine.PendingReply: Equatable where Reply: Equatable {}
 extension PresenterMachine: Hashable where Reply: Hashable, Resumption: Hashable {}
 extension PresenterMachine.Hold: Hashable where Resumption: Hashable {}
-extension PresenterMachine.Pending: Hashable where Reply: Hashable {}
+extension PresenterMachine.PendingReply: Hashable where Reply: Hashable {}

@@ -44,7 +44,7 @@ enum Envelope {
   }
 
   /// An opened file, with its header.
-  struct Opened: Sendable {
+  struct OpenFile: Sendable {
     let document: BinaryDocument
     let header: Header
     /// Whether there is a value, expired or not.
@@ -108,7 +108,7 @@ struct VersionCount: Equatable {
     case .damaged, .tooLarge:
       self.init(present: nil, next: fresh)
     case .value(let bytes, let isRecovered):
-      let opened = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
+      let opened = try? Envelope.OpenFile(bytes, BinaryDecoder(limits: limits))
       guard let version = opened?.header.version else {
         self.init(present: nil, next: fresh)
         return

@@ -28,7 +28,7 @@ enum MessageFile {
     /// Nil for a message without headers.
     var headers: MessageHeaders?
     /// The file sent with the message, if any.
-    var file: Attached?
+    var file: FileHeader?
     /// What whoever carries messages between machines has noted for itself: kept, and used by
     /// nobody else.
     var origin: PropertyListValue?
@@ -51,7 +51,7 @@ enum MessageFile {
   }
 
   /// A message's description of its file, which is in `files/`; see ``MessageName/fileName``.
-  struct Attached: Codable, Equatable {
+  struct FileHeader: Codable, Equatable {
     /// The name of the sender's file; see ``receivedName``.
     var name: String
     var size: Int
@@ -77,7 +77,7 @@ enum MessageFile {
   }
 
   /// The value of a single message.
-  struct Opened<Value: Decodable>: Decodable {
+  struct Body<Value: Decodable>: Decodable {
     let value: Value
 
     init(from decoder: any Decoder) throws {

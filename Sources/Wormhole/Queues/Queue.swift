@@ -135,12 +135,17 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     QueueDeliveries { () throws(WormholeError) in try self.worker(deadline) }
   }
 
+  /// A worker for threads, which wait for a message.
+  ///
+  /// - Parameter deadline: as in ``work(concurrency:handlingDeadline:_:)``.
+  package func callers(handlingDeadline deadline: Duration?) throws(WormholeError) -> QueueCallers {
+    QueueCallers(worker: try worker(deadline))
+  }
+
   private func worker(
     _ deadline: Duration?, _ room: Int = 1
-  ) throws(WormholeError) -> QueueWorker {
-    let worker = try QueueWorker(name, container, deadline: deadline, room: room)
-    try worker.begin()
-    return worker
+  ) throws(WormholeError) -> FollowingWorker {
+    try FollowingWorker(name, container, deadline: deadline, room: room)
   }
 
   // MARK: Inspection
@@ -233,7 +238,7 @@ public struct QueueDeliveries: AsyncSequence, Sendable {
   /// The errors of the iteration.
   public typealias Failure = WormholeError
 
-  fileprivate let start: @Sendable () throws(WormholeError) -> QueueWorker
+  fileprivate let start: @Sendable () throws(WormholeError) -> FollowingWorker
 
   /// Starts a worker.
   public func makeAsyncIterator() -> Iterator {
@@ -247,9 +252,9 @@ public struct QueueDeliveries: AsyncSequence, Sendable {
   /// A worker for one task.
   public struct Iterator: AsyncIteratorProtocol {
     /// Nil after the error of a failed start was thrown.
-    private var worker: Result<StopOnRelease<QueueWorker>, WormholeError>?
+    private var worker: Result<StopOnRelease<FollowingWorker>, WormholeError>?
 
-    fileprivate init(_ worker: Result<StopOnRelease<QueueWorker>, WormholeError>) {
+    fileprivate init(_ worker: Result<StopOnRelease<FollowingWorker>, WormholeError>) {
       self.worker = worker
     }
 

@@ -7,13 +7,13 @@ final class QueueHandlers: Stoppable {
   /// The worker whose closure the current task calls.
   @TaskLocal private static var current: ObjectIdentifier?
 
-  private let worker: QueueWorker
+  private let worker: FollowingWorker
   private let concurrency: Int
   private let handler: @Sendable (Message) async throws -> Void
   private let tasks = Monitor<[Task<Void, Never>]>([])
 
   init(
-    _ worker: QueueWorker, _ concurrency: Int,
+    _ worker: FollowingWorker, _ concurrency: Int,
     _ handler: @escaping @Sendable (Message) async throws -> Void
   ) {
     self.worker = worker

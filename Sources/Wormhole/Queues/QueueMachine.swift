@@ -1,4 +1,5 @@
 internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A pure state machine: decides the next action of one worker of a queue.
 ///

@@ -103,6 +103,11 @@ final class QueuePatrol: Sendable {
     }
   }
 
+  /// Returns the claims of all workers that have ended, once.
+  func returnEnded() throws(Errno) {
+    for one in try queue.workers() where try !one.isPresentStill() { try returnAll(of: one) }
+  }
+
   private func returnAll(of worker: MemberDirectory) throws(Errno) {
     var claims: [ClaimedName] = []
     try worker.list(.claimed) { file in

@@ -14,6 +14,9 @@ final class QueueWorker: Stoppable {
   let container: SharedContainer
   let epoch: Int
   let settlement: Settlement
+  /// The directory with the queue's name.
+  let named: MemberDirectory
+  /// The directory with the messages.
   let queue: MemberDirectory
   let own: MemberDirectory
   private let presence: Presence
@@ -40,6 +43,8 @@ final class QueueWorker: Stoppable {
     /// How many claims have no outcome.
     var inHand = 0
     var isStopped = false
+    /// Whether the home of the queue has changed.
+    var hasMoved = false
     var hasLeft = false
 
     /// Removes a caller that no longer waits.
@@ -65,6 +70,7 @@ final class QueueWorker: Stoppable {
     self.container = container
     settings = container.options.mailbox.machine
     let named = try container.storage.member(name, in: .queues)
+    self.named = named
     epoch = try container.storage.epoch()
     do throws(Errno) {
       (queue, own, presence) = try Self.place(in: named, deadline, room)
@@ -111,7 +117,8 @@ final class QueueWorker: Stoppable {
       // The messages of dead workers come first.
       try inbox.begin(queue) { [weak self] signal in self?.hear(signal) }
       let watches = [
-        try queue.watch(.claimed) { [weak self] signal in self?.hearReturned(signal) }
+        try queue.watch(.claimed) { [weak self] signal in self?.hearReturned(signal) },
+        try named.watchElsewhere { [weak self] in self?.lookForHome(after: .zero) },
       ]
       self.watches.withLock { $0 = watches }
       try patrol.begin()
@@ -121,6 +128,8 @@ final class QueueWorker: Stoppable {
       throw WormholeError(error, "work on queue", queue.name, at: queue)
     }
     runner.trigger()
+    // Before the watch, the home may have moved.
+    followHome()
   }
 
   var hasStopped: Bool { state.withLock { $0.isStopped } }
@@ -155,10 +164,7 @@ final class QueueWorker: Stoppable {
 
   /// Returns the next message; nil once the worker has stopped or the task is cancelled.
   func next() async -> Message? {
-    let ticket = state.withLock { state in
-      state.lastTicket += 1
-      return state.lastTicket
-    }
+    let ticket = newTicket
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in ask(ticket) { continuation.resume() } }
     } onCancel: {
@@ -168,7 +174,14 @@ final class QueueWorker: Stoppable {
     return state.withLock { $0.handed.removeValue(forKey: ticket) }
   }
 
-  private func ask(_ ticket: Int, _ resume: @escaping @Sendable () -> Void) {
+  var newTicket: Int {
+    state.withLock { state in
+      state.lastTicket += 1
+      return state.lastTicket
+    }
+  }
+
+  func ask(_ ticket: Int, _ resume: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in
       guard !state.isStopped, !Task.isCancelled else { return true }
       state.asking.append((ticket, resume))

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// the earlier ones are gone, so each name is read a few times at most.
 struct InboxListing {
   /// The messages to skip: unwanted ones, and messages that no receiver may have now.
-  struct Skipping: Sendable {
+  struct Exclusions: Sendable {
     /// The number of each read message's kind, by the digest of the message's name.
     var kinds: [Int: Int] = [:]
     /// The numbers of kinds wanted by no receiver.
@@ -22,14 +22,14 @@ struct InboxListing {
   }
 
   private let window: Int
-  private let skipping: Skipping
+  private let skipping: Exclusions
   private var names: [MessageName] = []
   /// How many messages were shown, including skipped and dropped ones.
   private(set) var shown = 0
   /// The last kept name, if more exist; all names after it are unknown.
   private(set) var end: MessageName?
 
-  init(window: Int, skipping: Skipping = Skipping()) {
+  init(window: Int, skipping: Exclusions = Exclusions()) {
     self.window = window
     self.skipping = skipping
   }

@@ -29,9 +29,9 @@ struct KnownKinds: Hashable {
   /// some senders.
   func skipping(
     but isWanted: (MessageLabel) -> Bool, senders: Set<String>
-  ) -> InboxListing.Skipping {
+  ) -> InboxListing.Exclusions {
     let unwanted = names.indices.filter { !isWanted(names[$0]) }
-    return InboxListing.Skipping(
+    return InboxListing.Exclusions(
       kinds: unwanted.isEmpty ? [:] : numbers, unwanted: Set(unwanted), senders: senders)
   }
 }

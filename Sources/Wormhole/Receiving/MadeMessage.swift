@@ -66,7 +66,7 @@ package final class MadeMessage: MessageSource {
   ) throws(WormholeError) -> Value {
     let bytes = bytes
     return try WormholeError.reading("read message", id, of: .message, as: Value.self) {
-      try BinaryDecoder().decode(MessageFile.Opened<Value>.self, from: bytes).value
+      try BinaryDecoder().decode(MessageFile.Body<Value>.self, from: bytes).value
     }
   }
 }
@@ -75,7 +75,7 @@ package final class MadeMessage: MessageSource {
 package final class MadeFile: Sendable {
   let home: MemberDirectory
   let fileName: String
-  let attached: MessageFile.Attached
+  let attached: MessageFile.FileHeader
   /// Keeps the directory of the file.
   private let keeper: any Sendable
 
@@ -208,7 +208,7 @@ package struct MadeContent: Sendable {
       kind: kind ?? MessageKind.name(of: Value.self), sent: Date(timeIntervalSinceReferenceDate: 0),
       to: to, expires: nil)
     if let file {
-      header.file = MessageFile.Attached(name: file.name, size: file.size, checksum: 0)
+      header.file = MessageFile.FileHeader(name: file.name, size: file.size, checksum: 0)
     }
     let bytes = try WormholeError.writing("make message", header.kind) {
       try BinaryEncoder().seal(header, value)

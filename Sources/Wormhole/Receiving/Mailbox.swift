@@ -271,7 +271,7 @@ final class Mailbox: Service {
       }
       progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
       let found = claimed.map { claimed in
-        MailboxMachine.Claimed(
+        MailboxMachine.Leftover(
           claimed: claimed, kind: content(of: claimed.text, in: .claimed).flatMap(label))
       }
       tell { $0.recovered(found) }

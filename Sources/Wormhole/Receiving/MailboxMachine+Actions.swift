@@ -61,7 +61,7 @@ extension MailboxMachine {
   }
 
   /// A message claimed by a dead process, or a failed message.
-  package struct Claimed: Hashable {
+  package struct Leftover: Hashable {
     let claimed: ClaimedName
     let kind: MessageLabel?
     var due: Int64 = 0
@@ -77,7 +77,7 @@ extension MailboxMachine {
   }
 
   /// A settled file without a written outcome.
-  struct Unended: Hashable {
+  struct OpenSettlement: Hashable {
     let name: MessageName
     let due: Int64
   }

@@ -21,11 +21,11 @@ package struct MailboxMachine: Hashable {
   let settings: Settings
   private var recovery = Recovery.none
   /// Files claimed by dead processes, by kind, in order.
-  private var leftovers: [MessageLabel?: SortedQueue<Claimed>] = [:]
+  private var leftovers: [MessageLabel?: SortedQueue<Leftover>] = [:]
   /// Failed files and messages, by kind, and by due time.
-  private var failed: [MessageLabel?: SortedQueue<Claimed>] = [:]
+  private var failed: [MessageLabel?: SortedQueue<Leftover>] = [:]
   /// Settled files without a written outcome, by the time of the next try.
-  private var unended = SortedQueue<Unended>()
+  private var unended = SortedQueue<OpenSettlement>()
   /// The names known to be in the inbox, in order.
   private var ready = SortedQueue<MessageName>()
   /// Messages left to another receiver when their kind was read, by kind, in order.
@@ -95,7 +95,7 @@ package struct MailboxMachine: Hashable {
     receivers[receiver]?.inHand -= 1
   }
 
-  // MARK: Claimed files without a holder
+  // MARK: Leftover files without a holder
 
   private mutating func waitNoMore(_ name: MessageName) {
     // The sender's skipped messages are no longer known and precede all reported ones: list them.
@@ -119,7 +119,7 @@ package struct MailboxMachine: Hashable {
 
   /// Records a failure to write a file's outcome; the file has no holder until the next try.
   mutating func endLater(_ name: MessageName, at due: Int64) {
-    unended.insert(Unended(name: name, due: due)) { $0.due < $1.due }
+    unended.insert(OpenSettlement(name: name, due: due)) { $0.due < $1.due }
   }
 
   // MARK: Actions
@@ -249,27 +249,27 @@ package struct MailboxMachine: Hashable {
   /// Returns the next claimed file or message; messages of open files come first.
   private mutating func takeClaimed(_ receiver: Int, _ me: Receiver, _ now: Int64) -> Action? {
     guard !leftovers.isEmpty || !failed.isEmpty else { return nil }
-    var due: (kind: MessageLabel?, first: Claimed)?
+    var due: (kind: MessageLabel?, first: Leftover)?
     for (kind, line) in failed where me.wants(kind) {
       let first = line.first!
       if first.due <= now, due.map({ first.due < $0.first.due }) ?? true { due = (kind, first) }
     }
     if let due, let index = due.first.index {
-      let _: Claimed = failed.takeFirst(of: due.kind)
+      let _: Leftover = failed.takeFirst(of: due.kind)
       return .again(due.first.claimed.name, index: index)
     }
     guard !settings.isStrict || inHand == 0 else { return nil }
     if let kind = oldestLeftover(for: me) {
-      let taken: Claimed = leftovers.takeFirst(of: kind)
+      let taken: Leftover = leftovers.takeFirst(of: kind)
       return reclaim(taken, receiver)
     }
     guard let due, !settings.isStrict || leftovers.isEmpty else { return nil }
-    let taken: Claimed = failed.takeFirst(of: due.kind)
+    let taken: Leftover = failed.takeFirst(of: due.kind)
     waitNoMore(taken.claimed.name)
     return reclaim(taken, receiver)
   }
 
-  private mutating func reclaim(_ taken: Claimed, _ receiver: Int) -> Action {
+  private mutating func reclaim(_ taken: Leftover, _ receiver: Int) -> Action {
     take(by: receiver)
     serve(receiver)
     return .reclaim(taken.claimed)
@@ -295,7 +295,7 @@ package struct MailboxMachine: Hashable {
   // MARK: Results
 
   /// Takes the list of files found in `claimed/`.
-  package mutating func recovered(_ found: [Claimed]) {
+  package mutating func recovered(_ found: [Leftover]) {
     leftovers = Dictionary(grouping: found, by: \.kind)
       .mapValues { SortedQueue($0.sorted { $0.claimed.name < $1.claimed.name }) }
     recovery = .done
@@ -308,7 +308,7 @@ package struct MailboxMachine: Hashable {
   }
 
   /// Messages that a listing may leave out.
-  var skipping: InboxListing.Skipping {
+  var skipping: InboxListing.Exclusions {
     kinds.skipping(but: isWanted, senders: waiting.heldBack)
   }
 
@@ -436,15 +436,15 @@ package struct MailboxMachine: Hashable {
   ) {
     letGo(by: receiver)
     waiting.add(claimed.name)
-    keep(Claimed(claimed: claimed, kind: kind, due: due))
+    keep(Leftover(claimed: claimed, kind: kind, due: due))
   }
 
   /// Schedules a message of a claimed file: any receiver may then have it, without a claim.
   mutating func comeAgain(_ claimed: ClaimedName, kind: MessageLabel?, index: Int, at due: Int64) {
-    keep(Claimed(claimed: claimed, kind: kind, due: due, index: index))
+    keep(Leftover(claimed: claimed, kind: kind, due: due, index: index))
   }
 
-  private mutating func keep(_ entry: Claimed) {
+  private mutating func keep(_ entry: Leftover) {
     failed[entry.kind, default: SortedQueue()].insert(entry) { $0.due < $1.due }
   }
 }

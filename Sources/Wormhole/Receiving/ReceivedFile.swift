@@ -14,10 +14,10 @@ public struct ReceivedFile: Sendable {
   private let contents: Contents?
   private let home: MemberDirectory
   private let fileName: String
-  private let attached: MessageFile.Attached
+  private let attached: MessageFile.FileHeader
   private let made: MadeMessage?
 
-  init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.Attached) {
+  init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.FileHeader) {
     claim = .member(delivery)
     self.contents = contents
     home = delivery.mailbox.home
@@ -26,7 +26,7 @@ public struct ReceivedFile: Sendable {
     made = nil
   }
 
-  init(_ shared: any SharedClaim, _ contents: Contents, _ attached: MessageFile.Attached) {
+  init(_ shared: any SharedClaim, _ contents: Contents, _ attached: MessageFile.FileHeader) {
     claim = .worker(shared)
     self.contents = contents
     home = shared.home
@@ -121,7 +121,7 @@ public struct ReceivedFile: Sendable {
         .invalidName, operation, path, because: "the path does not end in the name of a file")
     }
     try checkClaim(operation, path)
-    let taking = MemberDirectory.Taking(
+    let taking = MemberDirectory.TakeOptions(
       name: fileName, size: size, checksum: attached.checksum,
       durability: attached.synced == true ? .power : .process, isReplacing: isReplacing)
     let report: FileCopy.Report = { done in

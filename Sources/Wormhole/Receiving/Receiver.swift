@@ -82,10 +82,10 @@ final class Receiver: Stoppable {
   /// A gate would cost as much as a message.
   private let worker = Atomic<UInt>(0)
   private let departures = Monitor(0)
-  private let queued = Monitor(Queued())
+  private let queued = Monitor(QueueEntry())
 
   /// Claimed messages and files that wait for the queue.
-  private struct Queued {
+  private struct QueueEntry {
     var message: Message?
     /// The file from which more messages follow.
     var hand: BatchCursor?
@@ -221,7 +221,7 @@ final class Receiver: Stoppable {
       _ = departures.wait(until: nil) { _ in isOutside ? true : nil }
       // The queue may never run the block, or may be the queue of this call.
       let queued = queued.withLock { queued in
-        defer { queued = Queued() }
+        defer { queued = QueueEntry() }
         return queued
       }
       queued.message?.requeue()

@@ -222,7 +222,7 @@ private final class CallLimit: Sendable {
   }
 
   /// The reason of a failed attempt.
-  struct Passed: Error, CustomStringConvertible {
+  struct DeadlineFailure: Error, CustomStringConvertible {
     let limit: Duration
     var description: String { "the closure took longer than the handling deadline of \(limit)" }
   }
@@ -249,12 +249,12 @@ private final class CallLimit: Sendable {
   }
 
   /// Ends the call; returns an error if the time has passed.
-  func finish() -> Passed? {
+  func finish() -> DeadlineFailure? {
     let isLate = call.withLock { call in
       defer { call = nil }
       return call?.isLate == true
     }
-    return isLate ? Passed(limit: limit) : nil
+    return isLate ? DeadlineFailure(limit: limit) : nil
   }
 
   private func look() {

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 ///
 /// The machine knows no folder, clock or queue. ``LiveMailbox`` reads the files, and asks for the
 /// next work on one thread at a time until there is none.
-struct LiveMachine<Content: Sendable, Answering, Hearing> {
+struct LiveMachine<Content: Sendable, Replier, MessageHandler> {
   /// A request or an immediate message that was read.
   struct Arrival: Sendable {
     let name: LiveName
@@ -27,9 +27,9 @@ struct LiveMachine<Content: Sendable, Answering, Hearing> {
   }
 
   enum Taker {
-    case answering(Answering)
+    case answering(Replier)
     /// Report the end of the delivery with ``delivered()``.
-    case hearing([Hearing])
+    case hearing([MessageHandler])
     /// The arrival is kept until a handler is registered, or until its time is over.
     case later
     case nobody
@@ -49,8 +49,8 @@ struct LiveMachine<Content: Sendable, Answering, Hearing> {
   private var carried: [Arrival] = []
   private var lastNumber = 0
   /// By kind, or nil for all kinds without a handler of their own; the latest handler counts.
-  private var answering: [String?: [Handler<Answering>]] = [:]
-  private var hearing: [Handler<Hearing>] = []
+  private var answering: [String?: [Handler<Replier>]] = [:]
+  private var hearing: [Handler<MessageHandler>] = []
   /// Arrivals for which no handler was registered yet.
   private var early: [Arrival] = []
   private var earlyBytes = 0
@@ -131,13 +131,13 @@ struct LiveMachine<Content: Sendable, Answering, Hearing> {
 
   // MARK: Handlers
 
-  mutating func add(answering kind: String?, _ call: Answering) -> Int {
+  mutating func add(answering kind: String?, _ call: Replier) -> Int {
     lastNumber += 1
     answering[kind, default: []].append(Handler(number: lastNumber, kinds: nil, call: call))
     return lastNumber
   }
 
-  mutating func add(hearing kinds: Set<String>?, _ call: Hearing) -> Int {
+  mutating func add(hearing kinds: Set<String>?, _ call: MessageHandler) -> Int {
     lastNumber += 1
     hearing.append(Handler(number: lastNumber, kinds: kinds, call: call))
     return lastNumber
@@ -170,6 +170,6 @@ extension LiveMachine.Handler: Hashable where Call: Hashable {}
 extension LiveMachine.Arrival: Equatable where Content: Equatable {}
 extension LiveMachine.Arrival: Hashable where Content: Hashable {}
 extension LiveMachine: Equatable
-where Content: Equatable, Answering: Equatable, Hearing: Equatable {}
+where Content: Equatable, Replier: Equatable, MessageHandler: Equatable {}
 extension LiveMachine: Hashable
-where Content: Hashable, Answering: Hashable, Hearing: Hashable {}
+where Content: Hashable, Replier: Hashable, MessageHandler: Hashable {}

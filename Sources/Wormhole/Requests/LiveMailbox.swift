@@ -31,7 +31,7 @@ final class LiveMailbox: Service {
   /// The subscriptions, each until it is stopped or the member leaves.
   let begun: ActiveSubscriptions
   /// Takes requests and messages in place of the handlers, for a carrier.
-  private let carry: Carrying?
+  private let carry: MessageForwarder?
 
   /// What the exchange holds until it is closed.
   private struct HeldServices {
@@ -42,14 +42,14 @@ final class LiveMailbox: Service {
   }
 
   /// A closure that replies to a request.
-  typealias Answering = @Sendable (Request) -> Void
-  typealias Hearing = @Sendable (ImmediateMessage) -> Bool
-  typealias Carrying = @Sendable (LiveMailbox, LiveName, LiveMessage) -> Void
-  private typealias Machine = LiveMachine<LiveMessage, Answering, Hearing>
+  typealias Replier = @Sendable (Request) -> Void
+  typealias MessageHandler = @Sendable (ImmediateMessage) -> Bool
+  typealias MessageForwarder = @Sendable (LiveMailbox, LiveName, LiveMessage) -> Void
+  private typealias Machine = LiveMachine<LiveMessage, Replier, MessageHandler>
 
   init(
     _ container: SharedContainer, _ home: MemberDirectory, _ folder: OpenDirectory,
-    _ incarnation: Incarnation, mark: String, carry: Carrying? = nil
+    _ incarnation: Incarnation, mark: String, carry: MessageForwarder? = nil
   ) {
     self.container = container
     self.home = home
@@ -291,7 +291,7 @@ final class LiveMailbox: Service {
     }
   }
 
-  private func hand(_ message: ImmediateMessage, to calls: [Hearing], _ name: LiveName) {
+  private func hand(_ message: ImmediateMessage, to calls: [MessageHandler], _ name: LiveName) {
     let core = message.core
     defer { machine.signal { $0.delivered() } }
     var isHeard = false
@@ -327,11 +327,11 @@ final class LiveMailbox: Service {
     return true
   }
 
-  func add(answering kind: String?, _ call: @escaping Answering) -> Int {
+  func add(answering kind: String?, _ call: @escaping Replier) -> Int {
     add { $0.add(answering: kind, call) }
   }
 
-  func add(hearing kinds: Set<String>?, _ call: @escaping Hearing) -> Int {
+  func add(hearing kinds: Set<String>?, _ call: @escaping MessageHandler) -> Int {
     add { $0.add(hearing: kinds, call) }
   }
 

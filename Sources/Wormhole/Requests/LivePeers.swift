@@ -24,6 +24,8 @@ final class LivePeers: Sendable {
 
   private struct State {
     var known: [LiveAddress: CachedPeer] = [:]
+    /// How many threads are looking at a peer after a notice.
+    var looking: [LiveAddress: Int] = [:]
     var turn = 0
     /// The number of known peers above which some are forgotten.
     var limit = LivePeers.most
@@ -133,8 +135,15 @@ final class LivePeers: Sendable {
   func isKnown(_ peer: LiveAddress) -> Bool { cached(peer) != nil }
 
   /// Returns whether an incarnation is still the running one.
+  ///
+  /// A thread that is looking at the peer may have noted the pending requests before the caller's
+  /// was one of them, and may not have stored yet what it has seen: the stored status says nothing
+  /// meanwhile.
   func lives(_ incarnation: Incarnation, of peer: LiveAddress) -> Bool {
-    if cached(peer)?.incarnation == incarnation { return true }
+    let isSettled = state.withLock { $0.looking[peer] == nil }
+    if isSettled || Mutants.has(.trustLooking), cached(peer)?.incarnation == incarnation {
+      return true
+    }
     // The peer may have been forgotten while the incarnation runs.
     return (try? peer.look(in: container.storage))?.living == incarnation
   }
@@ -169,9 +178,18 @@ final class LivePeers: Sendable {
   /// The incarnations with pending requests are noted before the peer's status is read. So a
   /// request that is sent to the successor between the two steps does not count as lost.
   func look(after peer: LiveAddress) {
+    state.withLock { state in
+      // A thread that has read the status before this point must not cache the peer as running.
+      state.known[peer]?.changes += 1
+      state.looking[peer, default: 0] += 1
+    }
+    defer {
+      state.withLock { state in
+        let others = state.looking[peer]! - 1
+        state.looking[peer] = others > 0 ? others : nil
+      }
+    }
     let asked = asking.incarnations(of: peer)
-    // A thread that has read the status before this point must not cache the peer as running.
-    state.withLock { $0.known[peer]?.changes += 1 }
     let living: Incarnation?
     do throws(WormholeError) {
       living = try peer.look(in: container.storage).living

@@ -99,14 +99,14 @@ extension Peer {
     let label = try OutgoingLabel(
       kind, headers, of: Question.self, OutgoingRequest.operation, name)
     if waking { try await wake(within: timeout) }
-    do throws(Unanswered) {
+    do throws(RequestFailure) {
       return try await ask(question, label, timeout, until: deadline)
     } catch {
       guard waking, error.isUnseen else { throw error.error }
     }
     // The process that ran was about to end.
     try await wake(within: deadline - container.options.time.now)
-    do throws(Unanswered) {
+    do throws(RequestFailure) {
       return try await ask(question, label, timeout, until: deadline)
     } catch {
       throw error.error
@@ -115,7 +115,7 @@ extension Peer {
 
   private func ask<Question: Encodable, Answer: Decodable>(
     _ question: Question, _ label: OutgoingLabel, _ timeout: Duration, until deadline: Instant
-  ) async throws(Unanswered) -> Answer {
+  ) async throws(RequestFailure) -> Answer {
     var stranger: Guest?
     if member == nil, guest == nil {
       do throws(WormholeError) {
@@ -124,13 +124,13 @@ extension Peer {
           try container.guest()
         }
       } catch {
-        throw Unanswered(error: error)
+        throw RequestFailure(error: error)
       }
     }
     let end: PendingReplies.End
     let asked: OutgoingRequest
-    do throws(Unanswered) {
-      asked = try Unanswered.unless { () throws(WormholeError) in
+    do throws(RequestFailure) {
+      asked = try RequestFailure.unless { () throws(WormholeError) in
         try OutgoingRequest(
           self, live ?? stranger!.live, question, label, timeout, until: deadline)
       }
@@ -173,14 +173,14 @@ extension Peer {
       kind, headers, of: Question.self, OutgoingRequest.operation, name)
     if waking { try wake(within: timeout) }
     return try withLive { (live) throws(WormholeError) in
-      do throws(Unanswered) {
+      do throws(RequestFailure) {
         return try askAndWait(question, live, label, timeout, until: deadline, letter)
       } catch {
         guard waking, error.isUnseen else { throw error.error }
       }
       // The process that ran was about to end.
       try wake(within: deadline - container.options.time.now)
-      do throws(Unanswered) {
+      do throws(RequestFailure) {
         return try askAndWait(question, live, label, timeout, until: deadline, letter)
       } catch {
         throw error.error
@@ -191,8 +191,8 @@ extension Peer {
   private func askAndWait<Question: Encodable, Answer: Decodable>(
     _ question: Question, _ live: LiveMailbox, _ label: OutgoingLabel, _ timeout: Duration,
     until deadline: Instant, _ letter: LiveName.Letter
-  ) throws(Unanswered) -> Answer {
-    let asked = try Unanswered.unless { () throws(WormholeError) in
+  ) throws(RequestFailure) -> Answer {
+    let asked = try RequestFailure.unless { () throws(WormholeError) in
       try OutgoingRequest(self, live, question, label, timeout, until: deadline)
     }
     let ended = Monitor<PendingReplies.End?>(nil)
@@ -220,15 +220,15 @@ extension Peer {
 }
 
 /// The reason why a request has no reply.
-private struct Unanswered: Error {
+private struct RequestFailure: Error {
   let error: WormholeError
   /// Whether the peer has ended without having seen the request.
   var isUnseen = false
 
   static func unless<Result>(
     _ body: () throws(WormholeError) -> Result
-  ) throws(Unanswered) -> Result {
-    do throws(WormholeError) { return try body() } catch { throw Unanswered(error: error) }
+  ) throws(RequestFailure) -> Result {
+    do throws(WormholeError) { return try body() } catch { throw RequestFailure(error: error) }
   }
 }
 
@@ -381,13 +381,14 @@ struct OutgoingRequest: Sendable {
       id, WormholeError(.cancelled, operation, peer.name, because: "the task was cancelled"))
   }
 
-  fileprivate func answer<Answer: Decodable>(_ end: PendingReplies.End) throws(Unanswered) -> Answer
+  fileprivate func answer<Answer: Decodable>(_ end: PendingReplies.End) throws(RequestFailure)
+    -> Answer
   {
     switch end {
     case .success(let given):
-      return try Unanswered.unless { () throws(WormholeError) in try answer(given) }
+      return try RequestFailure.unless { () throws(WormholeError) in try answer(given) }
     case .failure(let error):
-      throw Unanswered(
+      throw RequestFailure(
         error: error, isUnseen: error.code == .unreachable && !wasSeen)
     }
   }

@@ -16,7 +16,7 @@ final class DueMessages: Sendable {
   private let watch = Monitor<NamedWatch?>(nil)
   private let state = Monitor(State())
 
-  private struct State {
+  struct State {
     /// The messages that are due first.
     var known = SortedQueue<DelayedName>()
     /// The moment before which all messages are known, in nanoseconds since 1970; it may have
@@ -40,9 +40,12 @@ final class DueMessages: Sendable {
       return due.isEmpty && limit <= now ? nil : due
     }
 
-    var next: Int64? {
+    /// Returns the pause until the next message may be due, in nanoseconds; nil if none is.
+    ///
+    /// A lost notice, which may arrive at any time, leaves the least limit of all.
+    func pause(from now: Int64) -> Int64? {
       let next = min(known.first?.due ?? .max, limit)
-      return next == .max ? nil : next
+      return next == .max ? nil : max(1_000_000, next.subtractingClamped(now))
     }
   }
 
@@ -102,11 +105,10 @@ final class DueMessages: Sendable {
       state.withLock { $0.limit = .min }
       return worker.retry()
     }
-    guard let next = state.withLock({ $0.next }) else { return }
+    guard let pause = state.withLock({ $0.pause(from: now) }) else { return }
     // A test's clock is set by the test alone.
     let longest = container.options.clock == nil ? Self.longestPause : .max
-    let pause = min(max(1_000_000, next - now), longest)
-    worker.trigger(at: container.options.time.now + .nanoseconds(pause))
+    worker.trigger(at: container.options.time.now + .nanoseconds(min(pause, longest)))
   }
 
   private func list() throws(Errno) {

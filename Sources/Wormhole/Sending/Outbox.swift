@@ -26,7 +26,7 @@ final class Outbox: Service {
     var listeners: [ObjectIdentifier: MemberListener<Outcome>] = [:]
     /// The receipts not yet reported to each listener.
     var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
-    var telling: [ReceiptName: Telling] = [:]
+    var telling: [ReceiptName: ReceiptProgress] = [:]
     /// Receipts that arrived while no listener existed, and whose outcome no caller has requested.
     var kept: Set<ReceiptName> = []
     /// The limit of `kept`: a program that never listens has no use for more.
@@ -68,7 +68,7 @@ final class Outbox: Service {
   }
 
   /// A receipt that is being reported to listeners.
-  private struct Telling {
+  private struct ReceiptProgress {
     /// How many listeners have not finished with the receipt.
     var left: Int
     var isHeard = false
@@ -242,7 +242,7 @@ final class Outbox: Service {
       if let delayed { sent += state.takeWaiting(delayed) }
       let listeners = Array(state.listeners.values)
       if !listeners.isEmpty {
-        state.telling[receipt] = Telling(left: listeners.count)
+        state.telling[receipt] = ReceiptProgress(left: listeners.count)
         for key in state.listeners.keys { state.pending[key]?.insert(receipt) }
       } else if !sent.isEmpty || receipt.name.stamp >= joined {
         // Recorded before any caller can ask for the outcome.

@@ -30,7 +30,7 @@ extension Peer {
     _ options: SendOptions = SendOptions(),
     progress: ((FileProgress) -> ProgressDecision)? = nil
   ) throws(WormholeError) -> Sent {
-    let sending = try Sending(self, options, MessageKind.name(of: Metadata.self))
+    let sending = try SendOperation(self, options, MessageKind.name(of: Metadata.self))
     return try sending.send(file: path, mode, progress, metadata)
   }
 
@@ -43,12 +43,12 @@ extension Peer {
     _ options: SendOptions = SendOptions(),
     progress: ((FileProgress) -> ProgressDecision)? = nil
   ) throws(WormholeError) -> Sent {
-    let sending = try Sending(self, options, "file")
+    let sending = try SendOperation(self, options, "file")
     return try sending.send(file: path, mode, progress, String?.none)
   }
 }
 
-extension Sending {
+extension SendOperation {
   private var fileOperation: String { "send file" }
 
   /// Sends the file in this order.
@@ -69,7 +69,7 @@ extension Sending {
     }
     let attachment = try stage(source, isMoving: mode == .moving, progress)
     let name = source.path.name
-    let attached = MessageFile.Attached(
+    let attached = MessageFile.FileHeader(
       name: name, size: attachment.size, checksum: attachment.checksum,
       synced: options.durability == .power)
     var failure: WormholeError?

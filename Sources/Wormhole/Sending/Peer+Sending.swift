@@ -39,8 +39,8 @@ extension Peer {
 
   func sending<Value>(
     _ type: Value.Type, _ options: SendOptions
-  ) throws(WormholeError) -> Sending {
-    try Sending(self, options, MessageKind.name(of: type))
+  ) throws(WormholeError) -> SendOperation {
+    try SendOperation(self, options, MessageKind.name(of: type))
   }
 
   /// The messages from this sender to the peer that are not settled, in order, including those sent
@@ -113,7 +113,7 @@ extension Peer {
 }
 
 /// One call of `send`.
-struct Sending {
+struct SendOperation {
   let peer: Peer
   let options: SendOptions
   let kind: String

@@ -32,22 +32,22 @@ package struct MailboxSurvey: Sendable {
     var first: MessageName?
     var (waiting, delayed, dead, bytes) = (0, 0, 0, 0)
     do throws(Errno) {
-      bytes += try Self.read(.inbox, of: home) { text in
+      try Self.read(.inbox, of: home, &bytes) { text in
         guard let name = MessageName(text) else { return }
         waiting += name.count
         // Urgent messages sort first: the oldest has the lowest stamp.
         if first.map({ name.stamp < $0.stamp }) ?? true { first = name }
       }
-      bytes += try Self.read(.later, of: home) { text in
+      try Self.read(.later, of: home, &bytes) { text in
         if let name = DelayedName(text) { delayed += name.name.count }
       }
-      bytes += try Self.read(.dead, of: home) { text in
+      try Self.read(.dead, of: home, &bytes) { text in
         if let name = MessageName(text) { dead += name.count }
       }
-      bytes += try Self.read(.files, of: home) { _ in }
+      try Self.read(.files, of: home, &bytes) { _ in }
       for holder in try home.workers() + [home] {
         var claimed = 0
-        bytes += try Self.read(.claimed, of: holder) { text in
+        try Self.read(.claimed, of: holder, &bytes) { text in
           if let claim = ClaimedName(String(cString: text)) { claimed += claim.name.count }
         }
         self.claimed += claimed
@@ -61,17 +61,18 @@ package struct MailboxSurvey: Sendable {
     oldest = try? QueuedMessageReader(home, options.limits).header(first.text, .inbox)?.sent
   }
 
-  /// Passes the names in a part to the body; returns the bytes of the files.
+  /// Passes the names in a part to the body, and adds the bytes of the files.
+  ///
+  /// A file with a hole may be as large as any file can be.
   private static func read(
-    _ part: MemberDirectory.Part, of home: MemberDirectory, _ body: (UnsafePointer<CChar>) -> Void
-  ) throws(Errno) -> Int {
-    guard let directory = try home.existing(part) else { return 0 }
-    var bytes = 0
+    _ part: MemberDirectory.Part, of home: MemberDirectory, _ bytes: inout Int,
+    _ body: (UnsafePointer<CChar>) -> Void
+  ) throws(Errno) {
+    guard let directory = try home.existing(part) else { return }
     try home.list(part) { name in
       body(name)
-      bytes += (try? directory.descriptor.status(of: name).size) ?? 0
+      bytes = bytes.addingClamped((try? directory.descriptor.status(of: name).size) ?? 0)
     }
-    return bytes
   }
 }
 

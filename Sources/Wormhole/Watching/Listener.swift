@@ -8,11 +8,11 @@ final class WatchResult: Sendable {
   let stamp: Stamp
   let content: Result<Slot.Content, WormholeError>
   /// The content, opened; nil if the content is missing or damaged.
-  let file: Envelope.Opened?
+  let file: Envelope.OpenFile?
 
   init(
     name: String, stamp: Stamp, content: Result<Slot.Content, WormholeError> = .success(.nothing),
-    file: Envelope.Opened? = nil
+    file: Envelope.OpenFile? = nil
   ) {
     self.name = name
     self.stamp = stamp

@@ -72,7 +72,8 @@ final class SlotFeed: Sendable {
   ///
   /// The alarm is the one of workers, on the threads for later calls: no thread waits for it.
   private func signalExpiry(at until: Date) {
-    guard !Mutants.has(.noExpiryAlarm) else { return }
+    // A value whose end is no time never expires.
+    guard !Mutants.has(.noExpiryAlarm), !until.timeIntervalSinceReferenceDate.isNaN else { return }
     let worker = alarm.withLock { alarm in
       if let alarm { return alarm }
       let worker = Worker(on: WorkQueue(), time)
@@ -81,7 +82,7 @@ final class SlotFeed: Sendable {
       return worker
     }
     let now = Date(sinceEpoch: slot.container.options.environment.sinceEpoch())
-    let left = Duration.seconds(until.timeIntervalSince(now)).inNanosecondsClamped
+    let left = Duration.seconds(clamping: until.timeIntervalSince(now)).inNanosecondsClamped
     // A test's clock is set by the test alone.
     let longest = time.moved == nil ? Self.longestPause : .max
     worker.trigger(at: time.now + .nanoseconds(min(max(1_000_000, left), longest)))
@@ -144,7 +145,7 @@ extension WatchResult {
     guard
       let bytes = try? Envelope.seal(
         Envelope.Header(version: version, sent: sent, from: ""), BinaryEncoder(limits: limits)),
-      let file = try? Envelope.Opened(bytes, BinaryDecoder(limits: limits))
+      let file = try? Envelope.OpenFile(bytes, BinaryDecoder(limits: limits))
     else { return nil }
     self.init(
       name: name, stamp: .version(version, sent, recovered: false),

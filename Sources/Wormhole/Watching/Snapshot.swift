@@ -35,7 +35,7 @@ public struct Metadata: Hashable, Sendable {
   /// How long ago the home machine last stated that the copy is its latest value; nil for a channel
   /// of this machine.
   public var age: Duration? {
-    confirmedAt.map { .seconds(max(0, Date().timeIntervalSince($0))) }
+    confirmedAt.map { max(.zero, .seconds(clamping: Date().timeIntervalSince($0))) }
   }
 
   init(version: Int, sent: Date, from: String, isCleared: Bool, isRecovered: Bool) {
@@ -46,7 +46,7 @@ public struct Metadata: Hashable, Sendable {
     self.isRecovered = isRecovered
   }
 
-  init(_ file: Envelope.Opened, isRecovered: Bool) {
+  init(_ file: Envelope.OpenFile, isRecovered: Bool) {
     let header = file.header
     version = header.version
     writtenAt = header.sent
@@ -120,10 +120,10 @@ struct SlotReader: Sendable {
   /// Returns nil if the slot was never written.
   func open(
     _ content: Slot.Content
-  ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
+  ) throws(WormholeError) -> (file: Envelope.OpenFile, isRecovered: Bool)? {
     guard let (bytes, isRecovered) = try bytes(of: content) else { return nil }
     let file = try WormholeError.reading(operation, name) {
-      try Envelope.Opened(bytes, decoder, clock)
+      try Envelope.OpenFile(bytes, decoder, clock)
     }
     // An expired value stands in for nothing: a reader must not take the damage for a clear.
     if isRecovered, file.isExpired, !Mutants.has(.recoverExpired) {
@@ -153,7 +153,7 @@ struct SlotReader: Sendable {
 
   @inline(__always)
   func snapshot<Value: Decodable>(
-    of file: Envelope.Opened, isRecovered: Bool, as type: Value.Type = Value.self
+    of file: Envelope.OpenFile, isRecovered: Bool, as type: Value.Type = Value.self
   ) throws(WormholeError) -> Snapshot<Value> {
     let value =
       try file.isExpired
@@ -169,7 +169,7 @@ struct SlotReader: Sendable {
   /// The same for a watch result, which may contain the opened file already.
   func open(
     _ finding: WatchResult
-  ) throws(WormholeError) -> (file: Envelope.Opened, isRecovered: Bool)? {
+  ) throws(WormholeError) -> (file: Envelope.OpenFile, isRecovered: Bool)? {
     if let file = finding.file, case .success(.value(_, let isRecovered)) = finding.content {
       return (file, isRecovered)
     }

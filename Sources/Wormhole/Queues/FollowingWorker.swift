@@ -1,0 +1,100 @@
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// A worker of a queue that goes on when the home of the queue becomes another machine, or this
+/// one.
+///
+/// A ``QueueWorker`` works in one directory. When the home moves, it claims no further message, and
+/// another worker begins where the messages are from then on. What was claimed before ends in the
+/// former place.
+final class FollowingWorker: Stoppable {
+  let container: SharedContainer
+  private let name: String
+  private let deadline: Duration?
+  private let room: Int
+  private let state: Monitor<State>
+
+  private struct State {
+    var worker: QueueWorker
+    var isStopped = false
+  }
+
+  init(
+    _ name: String, _ container: SharedContainer, deadline: Duration?, room: Int
+  ) throws(WormholeError) {
+    (self.name, self.container, self.deadline, self.room) = (name, container, deadline, room)
+    state = Monitor(
+      State(worker: try Self.begun(name, container, deadline, room)))
+  }
+
+  private static func begun(
+    _ name: String, _ container: SharedContainer, _ deadline: Duration?, _ room: Int
+  ) throws(WormholeError) -> QueueWorker {
+    let worker = try QueueWorker(name, container, deadline: deadline, room: room)
+    try worker.begin()
+    return worker
+  }
+
+  private var worker: QueueWorker { state.withLock { $0.worker } }
+
+  /// Whether no message follows.
+  var hasStopped: Bool {
+    let (worker, isStopped) = state.withLock { ($0.worker, $0.isStopped) }
+    return isStopped || worker.hasStopped && !worker.hasMoved
+  }
+
+  /// Throws in a forked child, to which no message is delivered.
+  func checkOwner() throws(WormholeError) { try worker.checkOwner() }
+
+  /// Returns the next message; nil once the worker has stopped or the task is cancelled.
+  func next() async -> Message? {
+    while true {
+      let worker = worker
+      if let message = await worker.next() { return message }
+      guard worker.hasMoved, !Task.isCancelled, !hasStopped else { return nil }
+      if !follow(worker) { await pause() }
+    }
+  }
+
+  /// As ``next()``, on the calling thread, and until a deadline.
+  func next(until deadline: Instant) -> Message? {
+    while true {
+      let worker = worker
+      if let message = worker.next(until: deadline) { return message }
+      guard worker.hasMoved, !hasStopped, follow(worker) else { return nil }
+    }
+  }
+
+  /// Begins where the messages are now; false if that has failed.
+  private func follow(_ former: QueueWorker) -> Bool {
+    let error = state.withLock { state -> WormholeError? in
+      guard state.worker === former, !state.isStopped else { return nil }
+      do throws(WormholeError) {
+        state.worker = try Self.begun(name, container, deadline, room)
+      } catch {
+        return error
+      }
+      return nil
+    }
+    guard let error else { return true }
+    container.log(.error, error, about: LogSubject(member: name))
+    return false
+  }
+
+  private func pause() async {
+    await withCheckedContinuation { continuation in
+      let time = container.options.time
+      time.ring(at: time.now + .seconds(1), on: container.background) { continuation.resume() }
+    }
+  }
+
+  /// Claims no further message; the claimed ones end with their handlers.
+  func stop() {
+    guard container.storage.isOwned else { return }
+    let worker = state.withLock { state in
+      state.isStopped = true
+      return state.worker
+    }
+    worker.stop()
+  }
+}
