@@ -26,17 +26,17 @@ struct WebLoop {
     if let end = pause, now >= end { pause = nil }
     let numbers = Array(clients.keys)
     var awaited = [
-      Awaited(server.wake.descriptor.rawValue),
-      Awaited(server.listener.descriptor.rawValue, reads: pause == nil),
+      WaitEntry(server.wake.descriptor.rawValue),
+      WaitEntry(server.listener.descriptor.rawValue, reads: pause == nil),
     ]
     var deadline = pause
     for number in numbers {
       let client = clients[number]!
       awaited.append(
-        Awaited(client.number, reads: client.reads, writes: client.isSending))
+        WaitEntry(client.number, reads: client.reads, writes: client.isSending))
       deadline = min(deadline ?? client.deadline, client.deadline)
     }
-    try Awaited.wait(for: &awaited, until: deadline)
+    try WaitEntry.wait(for: &awaited, until: deadline)
     server.wake.lower()
     for (number, awaited) in zip(numbers, awaited.dropFirst(2)) {
       advance(number, clients[number]!, awaited)
@@ -80,7 +80,7 @@ struct WebLoop {
     streams = count
   }
 
-  private mutating func advance(_ number: Int, _ client: WebClient, _ awaited: Awaited) {
+  private mutating func advance(_ number: Int, _ client: WebClient, _ awaited: WaitEntry) {
     var lives = !awaited.isOver
     if lives, awaited.isReadable, client.reads { lives = client.receive(&buffer, limits) }
     if lives { ask(number, client) }

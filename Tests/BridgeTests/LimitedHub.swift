@@ -8,6 +8,7 @@ final class LimitedHub {
   /// The address of the leaf of the machine, and of that of the operator.
   let (leaf, administrator): (String, String)
   private var servers: [ServerProcess] = []
+  var hub: ServerProcess { servers[0] }
 
   /// - Parameter rights: the lines below the machine's `permissions`.
   static func start(rights: String, for what: String) throws -> LimitedHub? {

@@ -29,7 +29,7 @@ import WormholeSyscalls
     try makeStream(hub)
     // What one machine stores, another machine reads.
     let sender = try hub.connect(to: .machine(0))
-    #expect(try sender.request("t.a", "one")?.contains(/"seq": ?1/) == true)
+    #expect(try hub.store("one", on: "t.a", through: .machine(0)).contains(/"seq": ?1/))
     #expect(try messages(hub, through: .machine(1)) == "1")
     // A leaf has no storage of its own, and demands the token.
     #expect(try sender.request("$JS.API.INFO") == nil)
@@ -55,14 +55,14 @@ import WormholeSyscalls
     _ = try hub.request(
       "$JS.hub.API.STREAM.CREATE.T", #"{"name":"T","subjects":["secret.>"]}"#,
       through: .machine(0))
-    #expect(try hub.connect(to: .machine(0)).request("secret.1", "x")?.contains("seq") == true)
+    #expect(try hub.store("x", on: "secret.1", through: .machine(0)).contains("seq"))
     #expect(try hub.connect(to: .machine(0)).request("secret.0", "x")?.contains("seq") != true)
   }
 
   @Test func killedServersStartAgainWithTheirData() throws {
     guard let hub = try TestHub.start(options()) else { return }
     try makeStream(hub)
-    _ = try hub.connect(to: .machine(0)).request("t.a", "one")
+    try hub.store("one", on: "t.a", through: .machine(0))
     try hub.killServers()
     #expect(hub.servers.allSatisfy { hub.process(of: $0) == nil })
     try eventually("the leaf notices") { try !hub.isConnected(.machine(0)) }
@@ -90,7 +90,7 @@ import WormholeSyscalls
     guard let hub = try TestHub.start(options()) else { return }
     let backup = try TemporaryDirectory().path
     try makeStream(hub)
-    _ = try hub.connect(to: .machine(0)).request("t.a", "one")
+    try hub.store("one", on: "t.a", through: .machine(0))
     #expect(throws: ServerFailure.self, "they run") { try hub.removeData() }
     try hub.killServers()
     try hub.copyData(to: backup)
@@ -114,7 +114,7 @@ import WormholeSyscalls
     #expect(hub.network == nil)
     #expect(hub.port(of: .machine(0)) != hub.port(of: .machine(1)))
     try makeStream(hub)
-    _ = try hub.connect(to: .machine(0)).request("t.a", "one")
+    try hub.store("one", on: "t.a", through: .machine(0))
     #expect(try messages(hub, through: .machine(1)) == "1")
     let outcome = try hub.run(in: .machine(0), "echo", ["here"])
     #expect(outcome.output == "here\n")

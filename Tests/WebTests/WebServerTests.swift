@@ -77,9 +77,9 @@ import WormholeSyscalls
   }
 
   /// A client that takes nothing gets what is newest once it reads, and holds up nobody meanwhile.
-  @Test(.notSanitized("a stream that is not read for so long is closed"))
-  func aStreamThatIsNotReadSkipsDocuments() throws {
-    let site = try Site()
+  @Test func aStreamThatIsNotReadSkipsDocuments() throws {
+    // On a busy machine it is not read for long, and would be closed.
+    let site = try Site { $0.silence = .seconds(600) }
     let slow = try site.stream()
     let other = try site.stream()
     let large = String(repeating: "x", count: 1 << 20)

@@ -35,6 +35,9 @@ extension UInt64 {
 }
 
 extension Int {
+  /// The greatest number of an entry: no bridge counts so far, and further numbers can be computed.
+  static let lastEntry = 1 << 62
+
   /// A file's name for a number of a flow.
   var fileName: String { UInt64(self).digits }
 

@@ -46,9 +46,7 @@ package struct FlowBundle: Equatable, Sendable {
       let now = list[Key.now]?.intValue, let entries = list[Key.entries]?.arrayValue
     else { return nil }
     let found = entries.compactMap { FlowEntry($0) }
-    guard !found.isEmpty, found.count == entries.count, first <= Int.max - found.count else {
-      return nil
-    }
+    guard !found.isEmpty, found.count == entries.count, first <= Int.lastEntry else { return nil }
     self.init(
       flow: flow, generation: generation, first: first, before: before, now: Int64(now),
       entries: found, bodies: entries.map { $0[Key.body]?.dataValue.map { Array($0) } })

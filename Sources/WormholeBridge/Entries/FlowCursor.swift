@@ -11,7 +11,7 @@ struct FlowCursor: Equatable {
     case deliver(number: Int, to: Carrier.Resident, as: MessageName)
     case cancel(to: Carrier.Resident, MessageName)
     /// Gives a staged message its file, before the message is delivered.
-    case attach(file: String, number: Int, to: String, as: MessageName)
+    case attach(file: String, number: Int, to: Carrier.Resident, as: MessageName)
     /// Removes the pieces of a message that is delivered, or never will be.
     case remove(file: String)
     /// Replaces the sender's waiting context by the staged context.
@@ -59,10 +59,9 @@ struct FlowCursor: Equatable {
         list[Key.staged] = .integer(Int64(number))
         return .dictionary(list)
       case .attach(let file, let number, let receiver, let name):
-        return [
-          Key.file: .string(file), Key.staged: .integer(Int64(number)),
-          Key.receiver: .string(receiver), Key.name: .string(name.text),
-        ]
+        var list = list(receiver, name)
+        (list[Key.file], list[Key.staged]) = (.string(file), .integer(Int64(number)))
+        return .dictionary(list)
       case .remove(let file): return [Key.file: .string(file)]
       case .context(let number, let receiver, let name):
         return [
@@ -91,13 +90,14 @@ struct FlowCursor: Equatable {
         let name = step[Key.name]?.stringValue.flatMap({ MessageName($0) })
       else { return nil }
       if let number = step[Key.context]?.intValue {
-        return .context(number: number, to: receiver, name)
+        return number > 0 ? .context(number: number, to: receiver, name) : nil
       }
       let isQueue = step[Key.queue]?.boolValue ?? false
       let resident = isQueue ? Carrier.Resident.queue(receiver) : .member(receiver)
       guard let number = step[Key.staged]?.intValue else { return .cancel(to: resident, name) }
+      guard number > 0 else { return nil }
       if let job = FlowJob(step) { return .lend(number: number, to: receiver, as: name, job) }
-      return file.map { .attach(file: $0, number: number, to: receiver, as: name) }
+      return file.map { .attach(file: $0, number: number, to: resident, as: name) }
         ?? .deliver(number: number, to: resident, as: name)
     }
     guard self.steps.count == steps.count else { return nil }

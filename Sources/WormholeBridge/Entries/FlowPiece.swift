@@ -45,7 +45,7 @@ package struct FlowPiece: Hashable, Sendable {
 /// The message itself stays in the inbox, where its sender may cancel it, until all of its pieces
 /// have numbers.
 struct FlowTransfer: Hashable {
-  let receiver: String
+  let receiver: Carrier.Resident
   let name: MessageName
   /// The next piece.
   var part: Proxy.Part
@@ -53,31 +53,36 @@ struct FlowTransfer: Hashable {
 
   private enum Key {
     static let (receiver, name, part, index) = ("to", "N", "part", "index")
+    static let queue = "queue"
   }
 
-  init(to receiver: String, _ name: MessageName) {
+  init(to receiver: Carrier.Resident, _ name: MessageName) {
     (self.receiver, self.name, part, index) = (receiver, name, .file, 0)
   }
 
-  init(to receiver: String, _ name: MessageName, after piece: FlowPiece) {
+  init(to receiver: Carrier.Resident, _ name: MessageName, after piece: FlowPiece) {
     (self.receiver, self.name) = (receiver, name)
     (part, index) = (piece.part, piece.index + 1)
   }
 
   var propertyList: PropertyListValue {
-    [
-      Key.receiver: .string(receiver), Key.name: .string(name.text),
+    var list: [String: PropertyListValue] = [
+      Key.receiver: .string(receiver.name), Key.name: .string(name.text),
       Key.part: .string(part.rawValue), Key.index: .integer(Int64(index)),
     ]
+    if case .queue = receiver { list[Key.queue] = true }
+    return .dictionary(list)
   }
 
   init?(_ list: PropertyListValue) {
     guard let receiver = list[Key.receiver]?.stringValue,
       let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) }),
       let part = list[Key.part]?.stringValue.flatMap({ Proxy.Part(rawValue: $0) }),
-      let index = list[Key.index]?.intValue, index >= 0
+      let index = list[Key.index]?.intValue, (0...Int.max / FlowPiece.bytes).contains(index)
     else { return nil }
-    (self.receiver, self.name, self.part, self.index) = (receiver, name, part, index)
+    let isQueue = list[Key.queue]?.boolValue ?? false
+    self.receiver = isQueue ? .queue(receiver) : .member(receiver)
+    (self.name, self.part, self.index) = (name, part, index)
   }
 
   /// The next piece of a message with these sizes; nil if all pieces have numbers.

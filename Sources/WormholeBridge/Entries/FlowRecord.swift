@@ -1,3 +1,4 @@
+internal import Wormhole
 internal import WormholePropertyLists
 
 /// Binds consecutive numbers of a flow to messages and outcomes, before any of them is touched.
@@ -40,7 +41,8 @@ struct FlowRecord: Equatable {
   }
 
   init?(_ list: PropertyListValue) {
-    guard let flow = list[Key.flow]?.stringValue, let first = list[Key.first]?.intValue, first > 0,
+    guard let flow = list[Key.flow]?.stringValue, let first = list[Key.first]?.intValue,
+      (1...Int.lastEntry).contains(first),
       let before = list[Key.before]?.stringValue.flatMap({ EntryChain($0) }),
       let entries = list[Key.entries]?.arrayValue
     else { return nil }
@@ -58,14 +60,14 @@ struct FlowState: Equatable {
   /// The hash of all entries before it.
   let chain: EntryChain
   /// The large messages of which only some pieces have had numbers, by receiver.
-  let transfers: [String: FlowTransfer]
+  let transfers: [Carrier.Resident: FlowTransfer]
 
   private enum Key {
     static let (flow, next, hash, transfers) = ("flow", "next", "hash", "transfers")
   }
 
   init(
-    flow: String, next: Int, chain: EntryChain, transfers: [String: FlowTransfer] = [:]
+    flow: String, next: Int, chain: EntryChain, transfers: [Carrier.Resident: FlowTransfer] = [:]
   ) {
     (self.flow, self.next, self.chain, self.transfers) = (flow, next, chain, transfers)
   }
@@ -75,13 +77,15 @@ struct FlowState: Equatable {
       Key.flow: .string(flow), Key.next: .integer(Int64(next)), Key.hash: .string(chain.text),
     ]
     if !transfers.isEmpty {
-      list[Key.transfers] = .array(transfers.sorted { $0.key < $1.key }.map(\.value.propertyList))
+      list[Key.transfers] = .array(
+        transfers.sorted { $0.value.name < $1.value.name }.map(\.value.propertyList))
     }
     return .dictionary(list)
   }
 
   init?(_ list: PropertyListValue) {
-    guard let flow = list[Key.flow]?.stringValue, let next = list[Key.next]?.intValue, next > 0,
+    guard let flow = list[Key.flow]?.stringValue, let next = list[Key.next]?.intValue,
+      (1...Int.lastEntry).contains(next),
       let chain = list[Key.hash]?.stringValue.flatMap({ EntryChain($0) })
     else { return nil }
     let entries = list[Key.transfers]?.arrayValue ?? []

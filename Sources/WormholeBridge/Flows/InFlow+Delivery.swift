@@ -50,13 +50,13 @@ extension InFlow {
 
   /// Gives a message its file, which stays locked until the message is delivered.
   private func attach(
-    _ file: String, _ number: Int, _ name: MessageName, to receiver: String
+    _ file: String, _ number: Int, _ name: MessageName, to receiver: Carrier.Resident
   ) throws(WormholeError) -> AttachedFile? {
     // The receiver of a delivered message may have taken the file.
     guard try folder.contains(number.fileName) else { return nil }
     do throws(WormholeError) {
       return try residents.carrier.attach(
-        file, in: folder.directory, to: name, of: .member(receiver))
+        file, in: folder.directory, to: name, of: receiver)
     } catch {
       // The message itself is refused next.
       guard error.isClosed else { throw error }

@@ -240,7 +240,7 @@ package final class InFlow {
     try folder.write(number.fileName, bytes)
     if fileSize == 0 { try pieces.addEmptyFile(of: entry.name) }
     if fileSize != nil, let file = pieces.attachment(of: entry.name) {
-      staging.steps.append(.attach(file: file, number: number, to: entry.receiver, as: name))
+      staging.steps.append(.attach(file: file, number: number, to: entry.resident, as: name))
     }
     staging.steps.append(.deliver(number: number, to: entry.resident, as: name))
   }
@@ -298,7 +298,7 @@ package final class InFlow {
       try residents.check(sender, isOf: machine)
     } catch {
       guard !entry.name.wantsReceipt else { throw error }
-      if residents.formerHomes(entry.receiver).contains(machine) { return }
+      if residents.wasHome(machine, of: entry.resident) { return }
       // The machine knows more than this one, or is confused: the record may follow.
       guard residents.proxy(elsewhere: entry.resident)?.machine != machine else {
         throw WormholeError(

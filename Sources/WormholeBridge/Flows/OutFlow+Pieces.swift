@@ -48,8 +48,9 @@ extension OutFlow {
 
   /// Adds the messages that wait at a proxy, in their order; a large one is preceded by its pieces.
   func bind(
-    _ receiver: String, at proxy: Proxy, _ binding: inout Binding
+    _ proxy: Proxy, _ binding: inout Binding
   ) throws(WormholeError) {
+    let receiver = proxy.resident
     large.remove(receiver)
     var share = binding.share
     var current = transfers[receiver]
@@ -138,8 +139,8 @@ extension OutFlow {
   /// Their messages wait still, and go to the new home from the first piece on, or to a program of
   /// this machine.
   func droppedTransfers() -> [FlowEntry] {
-    func isHome(_ receiver: String) -> Bool {
-      residents[.member(receiver)].map { $0.machine == machine && residents.carries($0) } ?? false
+    func isHome(_ receiver: Carrier.Resident) -> Bool {
+      residents[receiver].map { $0.machine == machine && residents.carries($0) } ?? false
     }
     large = large.filter { isHome($0) }
     return transfers.values.filter { !isHome($0.receiver) }
@@ -147,14 +148,15 @@ extension OutFlow {
   }
 
   /// Where the transfers are after an entry.
-  static func note(_ entry: FlowEntry, in transfers: inout [String: FlowTransfer]) {
-    // No message to a queue is in pieces.
-    guard !entry.isQueue else { return }
+  static func note(
+    _ entry: FlowEntry, in transfers: inout [Carrier.Resident: FlowTransfer]
+  ) {
+    let receiver = entry.resident
     switch entry.kind {
     case .piece(let piece):
-      transfers[entry.receiver] = FlowTransfer(to: entry.receiver, entry.name, after: piece)
+      transfers[receiver] = FlowTransfer(to: receiver, entry.name, after: piece)
     case .message, .dropped:
-      if transfers[entry.receiver]?.name == entry.name { transfers[entry.receiver] = nil }
+      if transfers[receiver]?.name == entry.name { transfers[receiver] = nil }
     case .outcome, .cancellation, .returned, .context, .job, .worked: break
     }
   }

@@ -15,32 +15,3 @@ package protocol FlowJobs: AnyObject {
   /// Another machine's workers have ended with a message.
   func end(_ entry: FlowEntry, by machine: String) throws(WormholeError)
 }
-
-/// Messages from local programs to a queue of another machine.
-extension OutFlow {
-  /// The messages that wait at the proxy of a queue.
-  ///
-  /// A message with a file, or above the largest size, becomes a dead letter here.
-  func messages(toQueue proxy: Proxy) throws(WormholeError) -> [FlowEntry] {
-    var entries: [FlowEntry] = []
-    for name in try proxy.waiting(atMost: Self.mostEntries) {
-      if isStranger(name) {
-        strangers.append((proxy, name))
-        continue
-      }
-      let entry = FlowEntry(.message, to: proxy.resident, name)
-      guard !isBound(entry), let sizes = try proxy.sizes(of: name) else { continue }
-      if sizes.file != nil || sizes.message > LentQueue.largestMessage {
-        if try proxy.claim(name) {
-          try proxy.giveUp(
-            name,
-            "the queue's home is another machine, to which no files and no messages of more than "
-              + "\(LentQueue.largestMessage) bytes go")
-        }
-        continue
-      }
-      entries.append(entry)
-    }
-    return entries
-  }
-}

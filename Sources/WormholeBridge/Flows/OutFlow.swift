@@ -31,9 +31,9 @@ package final class OutFlow {
   /// What the records contain, to find what is bound already.
   private var bound: Set<String> = []
   /// The large messages of which only some pieces have numbers, by receiver.
-  var transfers: [String: FlowTransfer] = [:]
-  /// The members to which a large message waits for its next pieces.
-  var large: Set<String> = []
+  var transfers: [Carrier.Resident: FlowTransfer] = [:]
+  /// The members and queues to which a large message waits for its next pieces.
+  var large: Set<Carrier.Resident> = []
   /// The messages of queues that are lent to the machine, and the ends of messages that the machine
   /// has lent.
   package weak var jobs: (any FlowJobs)? {
@@ -114,8 +114,8 @@ package final class OutFlow {
 
   func isBound(_ entry: FlowEntry) -> Bool { bound.contains(entry.identity) }
 
-  /// The members to which a large message waits for its next pieces.
-  package var interrupted: [Carrier.Resident] { large.map { .member($0) } }
+  /// The members and queues to which a large message waits for its next pieces.
+  package var interrupted: Set<Carrier.Resident> { large }
 
   // MARK: Numbers
 
@@ -173,13 +173,11 @@ package final class OutFlow {
         entries.append(FlowEntry(.cancellation, to: proxy.resident, sent))
       }
       guard residents.carries(proxy) else { continue }
-      guard case .member(let name) = proxy.resident else {
-        binding.entries += try messages(toQueue: proxy)
-        continue
+      if case .member(let name) = proxy.resident {
+        entries += try contexts(at: proxy, to: name)
+        guard !full.contains(name) else { continue }
       }
-      entries += try contexts(at: proxy, to: name)
-      guard !full.contains(name) else { continue }
-      try bind(name, at: proxy, &binding)
+      try bind(proxy, &binding)
     }
     entries += binding.entries
     let isAll = entries.count <= room
@@ -276,7 +274,7 @@ package final class OutFlow {
     let reason: String
     do throws(WormholeError) {
       // The message itself has arrived in pieces.
-      if !entry.isQueue, let size = try proxy.claimedSize(of: entry.name), size > FlowPiece.bytes {
+      if let size = try proxy.claimedSize(of: entry.name), size > FlowPiece.bytes {
         return []
       }
       guard let message = try proxy.read(entry.name) else { return nil }

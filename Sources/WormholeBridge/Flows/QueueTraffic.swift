@@ -25,13 +25,25 @@ final class QueueTraffic: FlowJobs {
 
   /// A machine's statement about the workers of a queue.
   struct Work: Equatable {
+    /// The home of the queue, as the machine knows it.
+    let home: String
     let room: Int
     /// The IDs of the messages without an end.
     let held: Set<String>
   }
 
+  /// The operator's decisions about the queues of this machine.
+  var entries: [String: QueueList.Entry] = [:]
   /// The queues of this machine that an operator has named.
-  var own: Set<String> = []
+  var own: Set<String> { Set(entries.filter { $0.value.heir == nil }.keys) }
+  /// The own queues that are no proxies here, or no longer.
+  var settled: Set<String> = []
+  /// Since when the own queues that are to move lend nothing more.
+  var draining: [String: Instant] = [:]
+  /// The queues that were given away, after the end of this machine's workers.
+  var free: Set<String> = []
+  /// The messages of other machines' heartbeats without a claim here.
+  var late: [Lender: Set<String>] = [:]
   var lenders: [Lender: LentQueue] = [:]
   var worked: [String: Worked] = [:]
   /// The homes of queues elsewhere, by the heartbeats.
@@ -48,9 +60,8 @@ final class QueueTraffic: FlowJobs {
   static let largestRoom = 1024
   /// After so long without the home, a machine gives back the messages that no worker has begun.
   static let longestSilence = Duration.seconds(4)
-
-  /// The directory with a file for each queue of this machine that an operator has named.
-  static let folderName = "queues"
+  /// The longest time for which a move waits for the ends of lent messages.
+  static let longestDrain = Duration.seconds(30)
 
   // MARK: Flows
 

@@ -11,6 +11,8 @@ package final class Residents {
   package var home: (String) -> String? = { _ in nil }
   /// The machines that were the home of a member before.
   package var formerHomes: (String) -> [String] = { _ in [] }
+  /// The machines that were the home of a queue of this machine before.
+  var formerQueueHomes: (String) -> [String] = { _ in [] }
   /// The proxies that become members of this machine as soon as nothing is in transit to them.
   private var leaving: Set<Carrier.Resident> = []
 
@@ -19,7 +21,10 @@ package final class Residents {
     _ container: SharedContainer, _ carrier: Carrier, _ watch: CarrierWatch? = nil
   ) throws(WormholeError) {
     (self.container, self.carrier, self.watch) = (container, carrier, watch)
-    for proxy in try carrier.proxies() { try keep(proxy) }
+    for proxy in try carrier.proxies() {
+      try keep(proxy)
+      proxy.sweepFiles()
+    }
   }
 
   private func keep(_ proxy: Proxy) throws(WormholeError) {
@@ -85,9 +90,18 @@ package final class Residents {
 
   /// Whether a machine may report on messages to a member, or hand messages on to it.
   func isHome(_ machine: String, of proxy: Proxy) -> Bool {
-    if proxy.machine == machine { return true }
-    guard case .member(let name) = proxy.resident else { return false }
-    return formerHomes(name).contains(machine)
+    proxy.machine == machine || wasHome(machine, of: proxy.resident)
+  }
+
+  /// Whether a machine was the home of a member or a queue before.
+  func wasHome(_ machine: String, of resident: Carrier.Resident) -> Bool {
+    switch resident {
+    case .member(let name): formerHomes(name).contains(machine)
+    case .queue(let name):
+      formerQueueHomes(name).contains(machine)
+        || (try? carrier.home(ofQueue: name))?.before.contains(machine) == true
+    case .guest: false
+    }
   }
 
   /// Lets a proxy stand for a machine, whichever it stood for before; made if need be.
@@ -101,6 +115,25 @@ package final class Residents {
     let moved = try known.moved(to: machine)
     drop(resident)
     try keep(moved)
+  }
+
+  /// The proxy of a queue that a machine states as its own; follows the home if `mayMove` says so.
+  func proxy(
+    ofQueue name: String, on machine: String, term: Int, mayMove: (String) -> Bool
+  ) throws(WormholeError) -> Proxy {
+    let resident = Carrier.Resident.queue(name)
+    guard let known = proxies[resident] else {
+      let proxy = try carrier.proxy(ofQueue: name, on: machine, term: term)
+      try keep(proxy)
+      return proxy
+    }
+    guard let present = known.machine, present != machine,
+      let home = try carrier.home(ofQueue: name), home.term < term, mayMove(present)
+    else { return known }
+    let moved = try known.moved(to: machine, term: term)
+    drop(resident)
+    try keep(moved)
+    return moved
   }
 
   /// Makes a proxy a member of this machine, or one of no machine.

@@ -1,5 +1,6 @@
 package import WormholeContainerStorage
 internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// Which machine a container is, in `bridge/place.plist`, and the chain of its bridges' starts.
 ///
@@ -83,7 +84,7 @@ package struct Place: Equatable, Sendable {
   mutating func begin(
     after record: MachineRecord?, nonce: String, _ folder: BridgeFolder
   ) throws(WormholeError) {
-    generation = max(generation, record?.generation ?? 0) + 1
+    generation = max(generation, record?.generation ?? 0).addingClamped(1)
     nonces.removeAll { $0 == nonce }
     nonces.append(nonce)
     while nonces.count > Self.mostNonces {

@@ -6,9 +6,6 @@ internal import WormholeSyscalls
 
 /// The servers, as a bridge of this container sees them.
 extension BridgeDoctor {
-  /// How many machines are asked whether they answer.
-  private static let mostAsked = 64
-
   mutating func inspectServers(_ place: Place?) {
     let subject = "servers"
     do {
@@ -35,7 +32,7 @@ extension BridgeDoctor {
     switch failure.kind {
     case .unreachable: "start the leaf, or name its address with '--nats'"
     case .refused: "name the file with the leaf's token with '--token-file'"
-    case .noResponders: "connect the leaf with the hub, and run 'wormhole bridge setup' once"
+    case .noResponders: "connect the leaf with the hub, or wait until the servers have a leader"
     case .timedOut:
       "wait until the servers have a leader; if they have one, this machine lacks the right to "
         + "subscribe to its '_INBOX', see 'wormhole bridge rights'"
@@ -112,40 +109,26 @@ extension BridgeDoctor {
     _ place: Place, _ deployment: Deployment, _ dialog: ServerDialog
   ) throws {
     let subjects = try Subjects(group: place.group, deployment)
-    try inspectRights(place, subjects, dialog)
+    let rights = try MachineRights(
+      machine: place.machine, group: place.group,
+      domain: dialog.connection.server.domain ?? "hub")
+    var proof = RightsProof(rights)
+    // The deployment was read over this connection.
+    proof.works("read how the servers are set up")
+    proof.works("receive replies")
+    try tryRights(rights, place, subjects, dialog, &proof)
     let records = try dialog.records(subjects)
+    if records.isEmpty {
+      proof.cannotTry("receive messages and records", because: "the group has no record yet")
+    } else {
+      proof.works("receive messages and records")
+    }
     inspect(records.machines[place.machine]?.record, place)
     look(at: "members") { doctor throws(WormholeError) in
       try doctor.inspectHomes(records, place)
     }
-    try askMachines(records, place, dialog)
-  }
-
-  private mutating func inspectRights(
-    _ place: Place, _ subjects: Subjects, _ dialog: ServerDialog
-  ) throws {
-    let rights = try MachineRights(
-      machine: place.machine, group: place.group,
-      domain: dialog.connection.server.domain ?? "hub")
-    let check = RightsCheck(dialog.jetStream, subjects, place.machine, rights)
-    try dialog.turn(until: { check.isDone }, within: .seconds(40)) { check.proceed($0) }
-    var works = 0
-    for (right, verdict) in check.verdicts {
-      switch verdict {
-      case .works: works += 1
-      case .missing(let reason):
-        add(
-          .problem, "rights", "the machine may not \(right.purpose): \(reason)",
-          advice: "add \"\(right.subject)\" to the list '\(right.action.rawValue)' of the machine "
-            + "on all servers")
-      case .unknown(let reason):
-        add(
-          .problem, "rights", "no reply to the attempt to \(right.purpose): \(reason)",
-          advice: "run this command again when the servers have a leader; then look for "
-            + "\"\(right.subject)\" in the rights of the machine")
-      }
-    }
-    add(.fine, "rights", "\(works) of \(rights.rights.count) rights were tried and work")
+    try askMachines(records, place, subjects, dialog, &proof)
+    report(proof)
   }
 
   private mutating func inspect(_ record: MachineRecord?, _ place: Place) {
@@ -200,35 +183,6 @@ extension BridgeDoctor {
         isServed ? .problem : .note, "member '\(name)'",
         "is a member of this machine, and its home is machine \(home)",
         advice: isServed ? "let the member leave" : "start the bridge")
-    }
-  }
-
-  /// Asks the bridge of every other machine for a reply, which takes the rights of both machines.
-  private mutating func askMachines(
-    _ records: GroupRecords, _ place: Place, _ dialog: ServerDialog
-  ) throws {
-    let machines = records.machines.filter {
-      $0.key != place.machine && $0.value.record.fate == nil
-    }
-    .keys.sorted().prefix(Self.mostAsked)
-    var answered: [String: Bool] = [:]
-    for machine in machines {
-      dialog.connection.request(
-        Subjects.word(.here, to: machine, from: place.machine), [], within: .seconds(3)
-      ) { result in
-        if case .success = result { answered[machine] = true } else { answered[machine] = false }
-      }
-    }
-    try dialog.turn(until: { answered.count == machines.count })
-    for machine in machines {
-      if answered[machine] == true {
-        add(.fine, "machine \(machine)", "its bridge answers")
-      } else {
-        add(
-          .note, "machine \(machine)", "its bridge does not answer",
-          advice: "start its bridge; if it runs, compare the rights of both machines with those "
-            + "that 'wormhole bridge rights' prints")
-      }
     }
   }
 }

@@ -86,7 +86,8 @@ package struct BridgeDoctor {
       let age = Date().timeIntervalSince(at)
       if age > 3 * (Bridge.statusInterval / .seconds(1)) {
         add(
-          .problem, "bridge/status.plist", "the bridge has stated nothing for \(Int(age)) s",
+          .problem, "bridge/status.plist",
+          "the bridge has stated nothing for \(Int(clamping: age)) s",
           advice: "find out whether the process\(process) is suspended")
       }
     }
@@ -103,8 +104,8 @@ package struct BridgeDoctor {
       guard let trouble = state["trouble"]?.stringValue else { continue }
       add(
         .problem, "queue '\(queue)'", "it is not carried: \(trouble)",
-        advice: "start the queue's workers on this machine again, or name the queue on one machine "
-          + "only")
+        advice: "if it has more than one home, move all but one with 'wormhole bridge queue "
+          + "\(queue) --to MACHINE'")
     }
     for (machine, flow) in status["machines"]?.dictionaryValue ?? [:] {
       guard let trouble = flow["trouble"]?.stringValue else { continue }
@@ -112,7 +113,7 @@ package struct BridgeDoctor {
     }
     if let clock = status["clock"]?.doubleValue, abs(clock) > 5 {
       add(
-        .note, "clock", "the servers' clock is \(Int(clock)) s ahead of this machine's",
+        .note, "clock", "the servers' clock is \(Int(clamping: clock)) s ahead of this machine's",
         advice: "synchronize the clocks; times to live are corrected")
     }
   }
@@ -176,7 +177,7 @@ package struct BridgeDoctor {
     guard count > 0 else {
       return add(.fine, path, "everything is confirmed, \(next - 1) entries")
     }
-    let age = oldest.map { max(0, Int64(Date().timeIntervalSince($0))) } ?? 0
+    let age = oldest.map { max(0, Int64(clamping: Date().timeIntervalSince($0))) } ?? 0
     let what = "\(count) entries are not confirmed, the oldest since \(age) s"
     guard age > Self.longestTransit else { return add(.note, path, what) }
     add(

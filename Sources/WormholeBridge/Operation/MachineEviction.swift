@@ -73,7 +73,7 @@ package enum MachineEviction {
   ) throws {
     let nonce = String(UInt64.random(in: .min ... .max), radix: 16)
     let record = MachineRecord(
-      generation: found.record.generation + 1, nonce: nonce,
+      generation: found.record.generation.addingClamped(1), nonce: nonce,
       fate: drops ? .deadLetter : .putBack)
     try publish(
       subjects.machineRecord(machine), found.sequence, record.bytes, machine, dialog)

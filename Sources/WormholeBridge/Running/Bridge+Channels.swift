@@ -36,6 +36,7 @@ extension Bridge {
   /// Publishes the changed channels of this machine.
   func carryChannels(_ link: Link, _ now: Instant) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
+    channels.forgetStrays()
     if channels.nextLook <= now {
       channels.nextLook = now + .seconds(1)
       lookAtList()
@@ -192,6 +193,10 @@ extension Bridge {
   }
 
   func take(channelCopy name: String, _ message: StreamMessage) {
+    // The home's record is there before the first content.
+    guard !channels.hasReadRecords || channels.homes[name] != nil || Mutants.has(.keepStrays) else {
+      return
+    }
     guard
       let copy = ChannelTraffic.copy(
         message.payload, at: Int64(clamping: message.timestamp), offset: clockOffset ?? 0)
@@ -229,6 +234,7 @@ extension Bridge {
   func beginChannels() {
     channels.claims = []
     channels.homes = [:]
+    channels.hasReadRecords = false
     for name in channels.moves.keys {
       channels.moves[name]?.isUnderWay = false
       channels.moves[name]?.isPublished = false

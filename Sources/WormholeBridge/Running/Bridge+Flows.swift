@@ -17,7 +17,7 @@ extension Bridge {
   static let leastPayload = 512 << 10
 
   private enum Key {
-    static let (flow, behind, own, generation) = ("flow", "behind", "own", "generation")
+    static let (flow, behind, own) = ("flow", "behind", "own")
     static let (flowHeader, lastHeader) = ("Wh-Flow", "Wh-Last")
   }
 
@@ -370,9 +370,7 @@ extension Bridge {
       // Other machines get answers from a bridge that serves.
       link?.flows != nil || machine == place.machine
     else { return }
-    if word == .here {
-      return answer(message, [Key.generation: .integer(Int64(place.generation))])
-    }
+    if word == .here { return take(here: message, from: machine) }
     guard let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
     if word == .live { return take(request: message, list, from: machine) }
@@ -394,7 +392,7 @@ extension Bridge {
     }
   }
 
-  private func answer(_ message: RelayMessage, _ reply: PropertyListValue) {
+  func answer(_ message: RelayMessage, _ reply: PropertyListValue) {
     guard let link, let subject = message.reply, let bytes = try? BinaryEncoder().encode(reply)
     else { return }
     try? link.connection.publish(subject, bytes)

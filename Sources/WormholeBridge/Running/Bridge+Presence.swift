@@ -66,12 +66,13 @@ extension Bridge {
     // that has just joined may not be recorded yet.
     let isQuiet =
       !locals.values.contains { $0.isRunning } && full.isEmpty && conflicts.isEmpty
-      && unsettled.isEmpty && channels.own.isEmpty && queues.own.isEmpty && work.isEmpty
+      && unsettled.isEmpty && channels.own.isEmpty && queues.entries.isEmpty && work.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
     let bytes = Heartbeat.bytes(
       generation: place.generation, own, full: full, interval: interval,
-      channels: channelVersions, queues: queues.own, work: work)
+      channels: channelVersions, queues: queueTerms, heirs: heirs,
+      late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
     guard let bytes else { return }
     do throws(RelayFailure) {
       try link.connection.publish(subjects.heartbeat(place.machine), bytes)
@@ -98,8 +99,9 @@ extension Bridge {
     if beat.full != full { pairs[machine]?.isDirty = true }
     // What was published while the machine was away has not been confirmed.
     if isNew, let pair = pairs[machine] { pair.lastProgress = .longAgo }
+    if isNew { repeatWakes(of: machine) }
     // Its programs cannot change channels of this machine before they hear of this bridge.
-    if isNew, !channels.own.isEmpty || !queues.own.isEmpty { link?.nextBeat = .longAgo }
+    if isNew, !channels.own.isEmpty || !queues.entries.isEmpty { link?.nextBeat = .longAgo }
     show(machine)
     askHeld(now)
     confirmCopies(beat.channels, of: machine)

@@ -15,12 +15,21 @@ extension Bridge {
     _ name: String, of container: SharedContainer
   ) throws(WormholeError) -> Bool {
     let operation = "carry queue"
+    let list = try QueueList(of: container.storage)
+    if var entry = try list.entry(name) {
+      guard let heir = entry.heir else {
+        // A move that has not begun is taken back.
+        if entry.move != nil {
+          entry.move = nil
+          try list.replace(name, by: entry)
+        }
+        return false
+      }
+      throw WormholeError(.conflict, operation, name, because: "its home moves to machine \(heir)")
+    }
     let home = try container.storage.existingMember(name, in: .queues)
     try home?.checkHome(operation, .conflict, hint: "name the queue on that machine")
-    let file = try BridgeFolder.file(of: name)
-    let folder = try BridgeFolder([QueueTraffic.folderName], of: container.storage)
-    guard try !folder.contains(file) else { return false }
-    try folder.replace(file, by: [:])
+    try list.replace(name, by: QueueList.Entry())
     return true
   }
 
@@ -29,21 +38,26 @@ extension Bridge {
     guard queues.nextLook <= now else { return }
     queues.nextLook = now + .seconds(1)
     do throws(WormholeError) {
-      let named = try BridgeFolder([QueueTraffic.folderName], of: container.storage)
-      let own = Set(try named.names().compactMap(BridgeFolder.name(of:)))
-      if own != queues.own {
-        queues.own = own
+      let entries = try QueueList(of: container.storage).entries()
+      if entries != queues.entries {
+        for (name, entry) in entries where queues.entries[name] != entry {
+          (queues.conflicts[name], queues.draining[name]) = (nil, nil)
+        }
+        queues.entries = entries
+        queues.settled.formIntersection(queues.own)
         link?.nextBeat = .longAgo
       }
       try findWorked(now)
     } catch {
       log(.warning, "\(error)")
     }
+    moveQueues(now)
     for name in queues.worked.keys { look(atQueue: name, now) }
     for (lender, queue) in queues.lenders where beats[lender.machine] == nil {
       // The machine's messages go back at the deadline.
       queue.setRoom(0)
       queue.renew([])
+      queues.late[lender] = nil
       guard queue.count == 0 else { continue }
       queue.stop()
       queues.lenders[lender] = nil
@@ -53,6 +67,8 @@ extension Bridge {
   /// Finds the proxies of queues.
   private func findWorked(_ now: Instant) throws(WormholeError) {
     for (name, one) in queues.worked where residents[.queue(name)]?.machine != one.machine {
+      // The former home has the messages again.
+      try one.queue.giveBack()
       one.queue.stop()
       queues.worked[name] = nil
     }
@@ -72,9 +88,11 @@ extension Bridge {
     guard let one = queues.worked[name] else { return }
     do throws(WormholeError) {
       var look = try one.queue.look()
-      let isCutOff = now - one.heard > QueueTraffic.longestSilence
-      if look.room == 0 || isCutOff, !look.held.isEmpty {
+      let silence = now - one.heard
+      if look.room == 0 || silence > QueueTraffic.longestSilence, !look.held.isEmpty {
         try one.queue.giveBack()
+        // By now the home has ended these claims.
+        if silence > LentQueue.deadline { try one.queue.revoke { _ in true } }
         look = try one.queue.look()
       }
       queues.worked[name]?.look = look
@@ -98,48 +116,101 @@ extension Bridge {
     queues.worked.filter { $0.value.look.room > 0 }.mapValues { one in
       let held = one.look.held.compactMap { MessageOrigin($0)?.job?.id }
       return QueueTraffic.Work(
-        room: min(one.look.room, QueueTraffic.largestRoom),
+        home: one.machine, room: min(one.look.room, QueueTraffic.largestRoom),
         held: Set(held.prefix(QueueTraffic.largestRoom)))
     }
   }
 
+  /// The statement of the next heartbeat about the queues of this machine.
+  var queueTerms: [String: Int] {
+    queues.entries.filter { $0.value.heir == nil }.mapValues(\.term)
+  }
+
   func take(queuesOf beat: Heartbeat, _ machine: String, isNew: Bool, _ now: Instant) {
-    for name in beat.queues { adopt(name, of: machine, isNew: isNew, now) }
-    for (name, home) in queues.homes where home == machine && !beat.queues.contains(name) {
+    for (name, heir) in beat.heirs where heir.machine == place.machine {
+      inherit(queue: name, heir, from: machine)
+    }
+    for (name, term) in beat.queues { adopt(name, of: machine, term, isNew: isNew, now) }
+    for (name, home) in queues.homes where home == machine && beat.queues[name] == nil {
       queues.homes[name] = nil
     }
-    for name in beat.work.keys where queues.own.contains(name) {
-      let lender = QueueTraffic.Lender(queue: name, machine: machine)
-      guard queues.lenders[lender] == nil else { continue }
+    revoke(beat.late, of: machine, now)
+    for (name, work) in beat.work where queues.entries[name] != nil && work.home == place.machine {
+      lend(name, to: machine, work)
+    }
+    for (lender, queue) in queues.lenders where lender.machine == machine {
+      let work = queues.own.contains(lender.queue) ? beat.work[lender.queue] : nil
+      guard work?.home != place.machine else { continue }
+      queue.setRoom(0)
+      queue.renew([])
+    }
+  }
+
+  /// Lends messages to a machine whose workers have room, and renews the claims of what they have.
+  private func lend(_ name: String, to machine: String, _ work: QueueTraffic.Work) {
+    let lender = QueueTraffic.Lender(queue: name, machine: machine)
+    if queues.lenders[lender] == nil, queues.settled.contains(name) {
       do throws(WormholeError) {
         queues.lenders[lender] = try LentQueue(name, container) { [news] in
           news.note(lentTo: machine)
         }
         queues.conflicts[name] = nil
       } catch {
-        if queues.conflicts[name] != error.reason { log(.warning, "\(error)") }
-        queues.conflicts[name] = error.reason
+        note(conflict: error, aboutQueue: name)
       }
     }
-    for (lender, queue) in queues.lenders where lender.machine == machine {
-      let work = queues.own.contains(lender.queue) ? beat.work[lender.queue] : nil
-      queue.setRoom(work?.room ?? 0)
-      queue.renew(work?.held ?? [])
+    guard let queue = queues.lenders[lender] else {
+      queues.late[lender] = work.held
+      return
+    }
+    queue.setRoom(queues.draining[name] == nil ? work.room : 0)
+    queues.late[lender] = queue.renew(work.held)
+  }
+
+  /// Takes messages away from this machine's workers after the home has ended the claims.
+  private func revoke(_ late: Set<String>, of machine: String, _ now: Instant) {
+    guard !late.isEmpty else { return }
+    for (name, one) in queues.worked where one.machine == machine {
+      do throws(WormholeError) {
+        try one.queue.revoke { origin in
+          MessageOrigin(origin)?.job.map { late.contains($0.id) } ?? false
+        }
+        look(atQueue: name, now)
+      } catch {
+        log(.warning, "\(error)")
+      }
     }
   }
 
-  /// Sends to the home of a queue from now on, and works for the home.
-  private func adopt(_ name: String, of machine: String, isNew: Bool, _ now: Instant) {
-    guard !queues.own.contains(name) else {
-      queues.conflicts[name] = "its home is machine \(machine), too"
-      return
+  func note(conflict error: WormholeError, aboutQueue name: String) {
+    if queues.conflicts[name] != error.reason {
+      // Workers end with their messages soon.
+      log(error.code == .nameTaken ? .notice : .warning, "\(error)")
     }
-    guard evicted[machine] == nil else { return }
+    queues.conflicts[name] = error.reason
+  }
+
+  /// Sends to the home of a queue from now on, and works for the home.
+  private func adopt(
+    _ name: String, of machine: String, _ term: Int, isNew: Bool, _ now: Instant
+  ) {
+    guard evicted[machine] == nil, !queues.own.contains(name) else { return }
+    let entry = queues.entries[name]
+    // A queue that was given away waits for its heir, or for a later home.
+    if let entry, entry.heir != machine, entry.term >= term { return }
     queues.homes[name] = machine
     do throws(WormholeError) {
-      if residents[.queue(name)]?.machine != machine {
-        _ = try residents.proxy(of: .queue(name), on: machine)
-        try findWorked(now)
+      let known = residents[.queue(name)]?.machine
+      let proxy = try residents.proxy(ofQueue: name, on: machine, term: term) { present in
+        // Two machines that both state the queue are a conflict.
+        beats[present]?.queues[name] == nil
+      }
+      if known != proxy.machine { try findWorked(now) }
+      if entry != nil {
+        try QueueList(of: container.storage).replace(name, by: nil)
+        queues.entries[name] = nil
+        queues.free.remove(name)
+        queues.late = queues.late.filter { $0.key.queue != name }
       }
       queues.conflicts[name] = nil
       guard queues.worked[name]?.machine == machine else { return }
@@ -150,14 +221,25 @@ extension Bridge {
         look(atQueue: name, now)
       }
     } catch {
-      if queues.conflicts[name] != error.reason { log(.warning, "\(error)") }
-      queues.conflicts[name] = error.reason
+      note(conflict: error, aboutQueue: name)
     }
+  }
+
+  /// The conflict of a queue with several homes.
+  private func rivalry(about name: String) -> String? {
+    var homes = beats.filter { $0.value.queues[name] != nil }.keys.sorted()
+    if queues.own.contains(name) {
+      return homes.first.map { "its home is machine \($0), too" }
+    }
+    guard homes.count > 1 else { return nil }
+    let last = homes.removeLast()
+    return
+      "the queue has more than one home: the machines \(homes.joined(separator: ", ")) and \(last)"
   }
 
   var queueStatus: [String: PropertyListValue] {
     var list: [String: PropertyListValue] = [:]
-    let names = queues.own.union(queues.homes.keys).union(queues.worked.keys)
+    let names = Set(queues.entries.keys).union(queues.homes.keys).union(queues.worked.keys)
     for name in names.union(queues.conflicts.keys) {
       var one: [String: PropertyListValue] = [:]
       if queues.own.contains(name) {
@@ -169,7 +251,7 @@ extension Bridge {
         one["home"] = (queues.worked[name]?.machine ?? queues.homes[name]).map { .string($0) }
         one["lent"] = .integer(Int64(queues.worked[name]?.look.held.count ?? 0))
       }
-      one["trouble"] = queues.conflicts[name].map { .string($0) }
+      one["trouble"] = (rivalry(about: name) ?? queues.conflicts[name]).map { .string($0) }
       list[name] = .dictionary(one)
     }
     return list

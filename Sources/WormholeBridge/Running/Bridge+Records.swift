@@ -13,33 +13,26 @@ extension Bridge {
   func askForDeployment(_ link: Link, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
     (link.isAskingForDeployment, link.retry) = (true, nil)
-    let stream = Subjects.recordStream(0)
-    link.jetStream.lastMessage(of: Deployment.subject, in: stream) {
-      [weak self, weak link] result in
+    link.jetStream.readSetup { [weak self, weak link] result in
       guard let self, let link else { return }
       link.isAskingForDeployment = false
       link.retry = .now + .milliseconds(500)
-      do {
-        guard let message = try result.get() else { return self.note(noStreams: "no record") }
-        guard let deployment = Deployment(message.payload) else {
-          self.end = BridgeEnd(
-            .refused, "the servers were set up by a later version of 'wormhole bridge'",
-            hint: "use that version here, too")
-          return
+      switch result {
+      case .success(.done(let deployment)):
+        do throws(WormholeError) {
+          link.subjects = try Subjects(group: self.place.group, deployment)
+          link.retry = nil
+          self.readRecords(link)
+        } catch {
+          self.note(trouble: "\(error)")
         }
-        link.subjects = try Subjects(group: self.place.group, deployment)
-        link.retry = nil
-        self.readRecords(link)
-      } catch {
-        self.note(noStreams: "\(error)")
+      case .success(.later): self.end = .laterSetup
+      case .success(.missing): self.note(trouble: BridgeEnd.noStreams.description)
+      case .failure(let failure):
+        // They may have the streams all the same.
+        self.note(trouble: "the servers do not answer: \(failure.reason)")
       }
     }
-  }
-
-  private func note(noStreams reason: String) {
-    note(
-      trouble: "the servers do not have the streams of the bridge (\(reason)); run 'wormhole "
-        + "bridge setup' once")
   }
 
   private func readRecords(_ link: Link) {

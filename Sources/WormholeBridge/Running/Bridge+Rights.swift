@@ -1,3 +1,4 @@
+internal import WormholePropertyLists
 internal import WormholeRelay
 internal import WormholeSyscalls
 
@@ -38,6 +39,36 @@ extension Bridge {
     try MachineRights(
       machine: place.machine, group: place.group,
       domain: link?.connection.server.domain ?? settings.domain ?? "hub")
+  }
+
+  // MARK: Questions of the doctor
+
+  /// The keys of the question whether a bridge runs, and of its reply.
+  enum HereKey {
+    static let (generation, wantsReply) = ("generation", "asks")
+    static let (isHeard, hasReply) = ("heard", "replied")
+  }
+  private static let hereTime = Duration.seconds(2)
+
+  /// States that the bridge runs, and whether heartbeats of the asking machine arrive.
+  ///
+  /// On request, the bridge asks the asking machine's bridge in turn, and states whether a reply
+  /// has arrived. A leaf hides whether replies pass the hub.
+  func take(here message: RelayMessage, from machine: String) {
+    var reply: [String: PropertyListValue] = [
+      HereKey.generation: .integer(Int64(place.generation)),
+      HereKey.isHeard: .boolean(beats[machine] != nil),
+    ]
+    let question = try? BinaryPropertyList.decode(message.payload)
+    guard question?[HereKey.wantsReply]?.boolValue == true, let link else {
+      return answer(message, .dictionary(reply))
+    }
+    link.connection.request(
+      Subjects.word(.here, to: machine, from: place.machine), [], within: Self.hereTime
+    ) { [weak self] result in
+      reply[HereKey.hasReply] = .boolean((try? result.get()) != nil)
+      self?.answer(message, .dictionary(reply))
+    }
   }
 
   private func end(without right: MachineRights.Right, _ reason: String) {

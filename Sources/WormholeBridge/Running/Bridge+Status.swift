@@ -71,6 +71,9 @@ extension Bridge {
         "sent": .integer(Int64(traffic.sent)), "received": .integer(Int64(traffic.received)),
       ],
     ]
+    list["wakes"] = [
+      "asked": .integer(Int64(wakes.asked)), "received": .integer(Int64(wakes.received)),
+    ]
     if let trouble { list["trouble"] = .string(trouble) }
     if let end { list["trouble"] = .string(end.description) }
     if let clockOffset { list["clock"] = .real(Double(clockOffset) / 1e9) }

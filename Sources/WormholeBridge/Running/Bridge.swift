@@ -69,6 +69,7 @@ package final class Bridge {
   let traffic = RequestTraffic()
   let channels = ChannelTraffic()
   let queues = QueueTraffic()
+  var wakes = WakeTraffic()
   /// Start members of this machine for other machines.
   var wakers: [String: WakeWorker] = [:]
   let log: (LogLevel, String) -> Void
@@ -177,6 +178,7 @@ package final class Bridge {
     position = Self.readPosition(folder)
     residents.home = { [weak self] in self?.homes[$0]?.machine }
     residents.formerHomes = { [weak self] in self?.homes[$0]?.before ?? [] }
+    residents.formerQueueHomes = { [queues] in queues.entries[$0]?.before ?? [] }
     try container.watchMembers { profile in news.note(member: profile.name) }
   }
 

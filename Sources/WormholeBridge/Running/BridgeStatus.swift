@@ -68,7 +68,7 @@ package struct BridgeStatus {
     var standing = object["state"]?.stringValue ?? ""
     if let trouble = object["trouble"]?.stringValue { standing += ": \(trouble)" }
     if let clock = object["clock"]?.doubleValue, abs(clock) >= 1 {
-      standing += ", the servers' clock is \(Int(clock)) s ahead"
+      standing += ", the servers' clock is \(Int(clamping: clock)) s ahead"
     }
     var rows = [
       row(
@@ -80,7 +80,8 @@ package struct BridgeStatus {
       let confirmed = flow["confirmed"]?.intValue ?? 0
       rows.append(
         row(
-          "machine", machine, state(of: flow), waiting: max(0, next - 1 - confirmed),
+          "machine", machine, state(of: flow),
+          waiting: max(0, next.subtractingClamped(1).subtractingClamped(confirmed)),
           age: age(of: flow), gaps: flow["gaps"]?.intValue ?? 0, file: "bridge/out/\(machine)/"))
     }
     for (channel, state) in sorted("channels") {
@@ -105,7 +106,7 @@ package struct BridgeStatus {
 
   /// The seconds for which the oldest entry waits; 0 if none does.
   private func age(of flow: PropertyListValue) -> Int {
-    flow["oldest"]?.dateValue.map { max(0, Int(Date().timeIntervalSince($0))) } ?? 0
+    flow["oldest"]?.dateValue.map { max(0, Int(clamping: Date().timeIntervalSince($0))) } ?? 0
   }
 
   /// For people: the bridge, and a line for each machine and each conflict.
@@ -144,7 +145,7 @@ package struct BridgeStatus {
     if let trouble = flow["trouble"]?.stringValue { return "to \(machine): \(trouble)" }
     func number(_ key: String) -> Int { flow[key]?.intValue ?? 0 }
     var line =
-      "to \(machine): \(number("confirmed")) of \(number("next") - 1) confirmed, "
+      "to \(machine): \(number("confirmed")) of \(number("next").subtractingClamped(1)) confirmed, "
       + "\(number("received")) received, \(state(of: flow))"
     if flow["oldest"] != nil { line += ", the oldest waits \(age(of: flow)) s" }
     return line

@@ -60,12 +60,23 @@ final class ChannelTraffic {
   /// When the list that was read was changed, and whether it has been read twice since.
   var (listed, isListed) = (Int64(-1), false)
   var hasReadChanges = false
+  /// Whether all records were read over this connection.
+  var hasReadRecords = false
 
   /// At most 20 contents of a channel are published in a second.
   static let pause = Duration.milliseconds(50)
 
   /// Why a value cannot be carried.
   static let excess = "its value has more bytes than the servers carry"
+
+  /// Drops contents without a home record, after the reader has given all records.
+  ///
+  /// Contents stay in memory, and each machine of the group may write contents.
+  func forgetStrays() {
+    guard !hasReadRecords else { return }
+    hasReadRecords = true
+    copies = copies.filter { homes[$0.key] != nil }
+  }
 
   // MARK: Files
 
@@ -110,7 +121,7 @@ final class ChannelTraffic {
       operations: operations(list),
       content: Carrier.ChannelContent(
         version: version, sent: sent, writer: writer, value: list[Key.value],
-        until: list[Key.until]?.dateValue?.moved(by: -offset)), at: at)
+        until: list[Key.until]?.dateValue?.moved(back: offset)), at: at)
   }
 
   private static func operations(_ list: PropertyListValue) -> [String: String] {
@@ -149,7 +160,7 @@ final class ChannelTraffic {
     else { return nil }
     return Carrier.ChannelChange(
       channel: channel, operation: operation, expected: list[Key.expected]?.intValue,
-      value: list[Key.value], until: list[Key.until]?.dateValue?.moved(by: -offset))
+      value: list[Key.value], until: list[Key.until]?.dateValue?.moved(back: offset))
   }
 
   /// - Parameter number: the number of the change among all of the machine, after its start.
@@ -194,7 +205,7 @@ final class ChannelTraffic {
     else { return nil }
     return Carrier.ChannelAnswer(
       result, version: version, value: list[Key.value], reason: list[Key.reason]?.stringValue,
-      until: list[Key.until]?.dateValue?.moved(by: -offset))
+      until: list[Key.until]?.dateValue?.moved(back: offset))
   }
 }
 
@@ -202,5 +213,10 @@ extension Date {
   /// The same moment by another clock.
   fileprivate func moved(by nanoseconds: Int64) -> Date {
     addingTimeInterval(Double(nanoseconds) / 1e9)
+  }
+
+  /// The moment that ``moved(by:)`` has moved.
+  fileprivate func moved(back nanoseconds: Int64) -> Date {
+    addingTimeInterval(Double(nanoseconds) / -1e9)
   }
 }

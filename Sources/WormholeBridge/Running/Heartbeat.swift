@@ -16,14 +16,25 @@ struct Heartbeat {
     let info: [String: String]
   }
 
+  /// The machine that a queue's former home has made its home.
+  struct Heir: Equatable {
+    let machine: String
+    let term: Int
+    let before: [String]
+  }
+
   let generation: Int
   let running: [String: Running]
   /// Members with as many waiting messages as they may have.
   let full: Set<String>
   /// The version of each channel whose home the machine is.
   let channels: [String: Int]
-  /// The queues whose home the machine is.
-  let queues: Set<String>
+  /// The queues whose home the machine is, and how often their homes have moved.
+  let queues: [String: Int]
+  /// The next homes of queues, after the machine has given the queues away.
+  let heirs: [String: Heir]
+  /// Lent messages of other machines' heartbeats whose claims have ended.
+  let late: Set<String>
   /// The messages that the machine's workers have of queues elsewhere.
   let work: [String: QueueTraffic.Work]
   /// By this machine's clock, when the beat arrived.
@@ -46,13 +57,16 @@ struct Heartbeat {
     static let (program, since, info, full) = ("program", "since", "info", "full")
     static let (channels, queues, work) = ("channels", "queues", "work")
     static let (room, held) = ("room", "held")
+    static let (heirs, late, machine) = ("heirs", "late", "machine")
+    static let (term, before) = ("term", "before")
     static let interval = "every"
   }
 
   static func bytes(
     generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
     interval: Duration = Heartbeat.interval, channels: [String: Int] = [:],
-    queues: Set<String> = [], work: [String: QueueTraffic.Work] = [:]
+    queues: [String: Int] = [:], heirs: [String: Heir] = [:], late: Set<String> = [],
+    work: [String: QueueTraffic.Work] = [:]
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
@@ -64,11 +78,20 @@ struct Heartbeat {
     }
     let works = work.mapValues { work -> PropertyListValue in
       [
-        Key.room: .integer(Int64(work.room)), Key.held: .array(work.held.map { .string($0) }),
+        Key.machine: .string(work.home), Key.room: .integer(Int64(work.room)),
+        Key.held: .array(work.held.map { .string($0) }),
+      ]
+    }
+    let given = heirs.mapValues { heir -> PropertyListValue in
+      [
+        Key.machine: .string(heir.machine), Key.term: .integer(Int64(heir.term)),
+        Key.before: .array(heir.before.map { .string($0) }),
       ]
     }
     let list: PropertyListValue = [
-      Key.queues: .array(queues.map { .string($0) }), Key.work: .dictionary(works),
+      Key.queues: .dictionary(queues.mapValues { .integer(Int64($0)) }),
+      Key.heirs: .dictionary(given), Key.late: .array(late.map { .string($0) }),
+      Key.work: .dictionary(works),
       Key.generation: .integer(Int64(generation)), Key.here: .dictionary(here),
       Key.full: .array(full.map { .string($0) }),
       Key.channels: .dictionary(channels.mapValues { .integer(Int64($0)) }),
@@ -85,12 +108,21 @@ struct Heartbeat {
     self.generation = generation
     arrived = now
     channels = list[Key.channels]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
-    queues = Set((list[Key.queues]?.arrayValue ?? []).compactMap(\.stringValue))
+    queues = list[Key.queues]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
+    heirs = (list[Key.heirs]?.dictionaryValue ?? [:]).compactMapValues { heir in
+      guard let machine = heir[Key.machine]?.stringValue, let term = heir[Key.term]?.intValue
+      else { return nil }
+      let before = (heir[Key.before]?.arrayValue ?? []).compactMap(\.stringValue)
+      return Heir(
+        machine: machine, term: term, before: Array(before.suffix(Elsewhere.mostBefore)))
+    }
+    late = Set((list[Key.late]?.arrayValue ?? []).compactMap(\.stringValue))
     work = (list[Key.work]?.dictionaryValue ?? [:]).compactMapValues { work in
-      guard let room = work[Key.room]?.intValue, (0...QueueTraffic.largestRoom).contains(room)
+      guard let home = work[Key.machine]?.stringValue, let room = work[Key.room]?.intValue,
+        (0...QueueTraffic.largestRoom).contains(room)
       else { return nil }
       let held = Set((work[Key.held]?.arrayValue ?? []).compactMap(\.stringValue))
-      return QueueTraffic.Work(room: room, held: held)
+      return QueueTraffic.Work(home: home, room: room, held: held)
     }
     let stated = list[Key.interval]?.doubleValue ?? 1
     let seconds = stated.isFinite ? min(max(stated, 1), Self.longestInterval / .seconds(1)) : 1

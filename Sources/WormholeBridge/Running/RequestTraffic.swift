@@ -71,7 +71,9 @@ final class RequestTraffic {
     guard sender == nil || incarnation(Key.senderIncarnation) != nil else { return nil }
     let headers = list[Key.headers]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:]
     var spent: Int64 = 0
-    if let now, let at = list[Key.at]?.intValue { spent = max(0, now - Int64(at)) }
+    if let now, let at = list[Key.at]?.intValue {
+      spent = max(0, now.subtractingClamped(Int64(at)))
+    }
     return (
       CarriedQuestion(
         letter, to: receiver, addressee, from: sender, incarnation(Key.senderIncarnation),

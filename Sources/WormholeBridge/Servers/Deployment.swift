@@ -54,3 +54,48 @@ package struct Deployment: Equatable, Sendable {
     return states + flows
   }
 }
+
+/// What the servers have stored of a setup.
+enum SetupState {
+  case done(Deployment)
+  /// A later version of the command has set the servers up.
+  case later
+  /// The servers have no streams of the bridge, or no record of their number.
+  case missing
+}
+
+extension JetStream {
+  /// Finds out how the servers are set up.
+  ///
+  /// If the stream is missing, no server responds to the read, and a leaf hides even this. Servers
+  /// without a leader are as silent, and so is a leaf before it knows a new stream. So the servers
+  /// are asked for the stream itself. Only their statement that the stream is missing counts.
+  func readSetup(_ handler: @escaping (Result<SetupState, RelayFailure>) -> Void) {
+    let stream = Subjects.recordStream(0)
+    lastMessage(of: Deployment.subject, in: stream) { [self] result in
+      switch result {
+      case .success(nil): handler(.success(.missing))
+      case .success(let message?):
+        handler(.success(Deployment(message.payload).map { .done($0) } ?? .later))
+      case .failure(let failure) where [.noResponders, .timedOut].contains(failure.kind):
+        streamInfo(stream) { info in
+          guard case .failure(let found) = info, found.errorCode == JetStreamError.noStream else {
+            return handler(.failure(failure))
+          }
+          handler(.success(.missing))
+        }
+      case .failure(let failure): handler(.failure(failure))
+      }
+    }
+  }
+}
+
+extension BridgeEnd {
+  static let noStreams = BridgeEnd(
+    .unavailable, "the servers do not have the streams of the bridge",
+    hint: "run 'wormhole bridge setup' once")
+
+  static let laterSetup = BridgeEnd(
+    .refused, "the servers were set up by a later version of 'wormhole bridge'",
+    hint: "use that version here, too")
+}

@@ -9,6 +9,8 @@ struct GroupRecords {
   /// The homes of channels.
   var channels: [String: Home] = [:]
 
+  var isEmpty: Bool { machines.isEmpty && homes.isEmpty && channels.isEmpty }
+
   mutating func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
     case .machine(let machine):

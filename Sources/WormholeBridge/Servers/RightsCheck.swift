@@ -8,7 +8,7 @@ internal import WormholeSyscalls
 /// program listens. Servers without a leader are as silent. So a right counts as missing only if
 /// the leader of the stream has answered after each of several attempts.
 ///
-/// The subscriptions, `whb` and `whm` need another machine: see ``BridgeDoctor``.
+/// The subscriptions, `whb`, `whm` and replies need another machine: ``RightsProof`` has them.
 final class RightsCheck {
   enum Verdict: Equatable {
     case works
@@ -69,8 +69,17 @@ final class RightsCheck {
     publish("send messages", flow, flows)
     publish(
       "record the starts of its bridge", subjects.machineRecord(machine), subjects.recordStream)
+    // The first stream takes the subject, and no machine reads the subject.
+    publish(
+      "send messages through a leaf", "whf.0.\(machine)", Subjects.flowStream(0))
     if let member = try? subjects.memberRecord(machine) {
       publish("record the homes of members", member, subjects.recordStream)
+    }
+    if let channel = try? subjects.channelRecord(machine) {
+      publish("record the homes of channels", channel, subjects.recordStream)
+    }
+    if let copy = try? subjects.channelCopy(machine) {
+      publish("publish the contents of channels", copy, subjects.recordStream)
     }
     request("read the last bundle of its flows", "DIRECT.GET.\(flows).\(flow)", "", flows)
     // The body names another stream than the subject, so no consumer is made.

@@ -35,6 +35,7 @@ final class ServerDialog {
     _ body: (ServerDialog) throws -> Value
   ) throws -> Value {
     let patienceEnd = settings.patience.map { Instant.now + $0 }
+    var last: RelayFailure?
     while true {
       do {
         let dialog = try ServerDialog(
@@ -45,8 +46,15 @@ final class ServerDialog {
         guard let patienceEnd, .now < patienceEnd, failure.mayPass else {
           throw BridgeEnd(failure)
         }
-        try WakeDescriptor().wait(until: .now + .milliseconds(100))
+        last = failure
+      } catch let end as BridgeEnd where end == .noStreams {
+        // A server that has a copy of the stream may not know the record of a new setup yet.
+        guard let patienceEnd, .now < patienceEnd else { throw end }
+      } catch let end as BridgeEnd where end.kind == .unavailable {
+        // The time was over in another attempt: the reason of the one before tells more.
+        throw last.map { BridgeEnd($0) } ?? end
       }
+      try WakeDescriptor().wait(until: .now + .milliseconds(100))
     }
   }
 
@@ -62,6 +70,23 @@ final class ServerDialog {
     request { result = $0 }
     try turn { result != nil }
     return try result!.get()
+  }
+
+  /// Waits for the result of a request to a stream that was just made.
+  ///
+  /// A leaf knows the subjects of the stream a moment later, and has no responders until then.
+  func resultOfNewStream<Value>(
+    _ request: (@escaping (Result<Value, RelayFailure>) -> Void) -> Void
+  ) throws -> Value {
+    let end = Instant.now + .seconds(10)
+    while true {
+      do {
+        return try result(request)
+      } catch let failure as RelayFailure {
+        guard failure.kind == .noResponders, .now < end else { throw failure }
+        try turn(until: { false }, within: .milliseconds(100))
+      }
+    }
   }
 
   /// Drives the connection until a condition holds.
@@ -91,22 +116,11 @@ final class ServerDialog {
 
   /// Reads the number of streams, as the setup has stored it.
   func deployment() throws -> Deployment {
-    let stored = try result { handler in
-      self.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
-        handler($0)
-      }
+    switch try result({ handler in self.jetStream.readSetup { handler($0) } }) {
+    case .done(let deployment): return deployment
+    case .later: throw BridgeEnd.laterSetup
+    case .missing: throw BridgeEnd.noStreams
     }
-    guard let stored else {
-      throw BridgeEnd(
-        .unavailable, "the servers do not have the streams of the bridge",
-        hint: "run 'wormhole bridge setup' once")
-    }
-    guard let deployment = Deployment(stored.payload) else {
-      throw BridgeEnd(
-        .refused, "the servers were set up by a later version of 'wormhole bridge'",
-        hint: "use that version here, too")
-    }
-    return deployment
   }
 
   /// Reads all records of a group: the starts of machines, and the homes of members.
@@ -132,6 +146,6 @@ extension RelayFailure {
   /// Whether the same request may succeed a moment later.
   var mayPass: Bool {
     [.unreachable, .closed, .noResponders, .timedOut].contains(kind)
-      || errorCode == JetStreamError.notNow
+      || [JetStreamError.notNow, JetStreamError.noPeers].contains(errorCode)
   }
 }

@@ -29,7 +29,7 @@ package struct ServerSetup {
     let dialog = dialog
     let streams = deployment.streams(replicas: replicas)
     try create(streams[0])
-    let stored = try dialog.result { handler in
+    let stored = try dialog.resultOfNewStream { handler in
       dialog.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
         handler($0)
       }
@@ -42,7 +42,7 @@ package struct ServerSetup {
     }
     for stream in streams.dropFirst() { try create(stream) }
     if stored == nil {
-      _ = try dialog.result { handler in
+      _ = try dialog.resultOfNewStream { handler in
         dialog.jetStream.publish(
           Deployment.subject, expectedLast: 0, deployment.bytes, within: .seconds(10)
         ) { handler($0) }
@@ -66,6 +66,7 @@ extension BridgeEnd {
     let kind: Kind =
       switch failure.kind {
       case .refused, .notPermitted: .noRights
+      case .jetStream where failure.mayPass: .unavailable
       case .unsuitable, .address, .jetStream: .refused
       default: .unavailable
       }

@@ -50,4 +50,6 @@ package enum JetStreamError {
   package static let full: Set<Int> = [10077, 10023]
   package static let tooManyConsumers = 10026
   package static let notNow = 10008
+  /// Too few servers of the cluster have met for the replicas of a stream.
+  package static let noPeers = 10005
 }

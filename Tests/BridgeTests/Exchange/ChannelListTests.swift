@@ -44,7 +44,7 @@ import WormholeSyscalls
   @Test func manyAddQueuesAtOnceAndNoneIsLost() throws {
     let container = container
     let names = try addAtOnce { _ = try Bridge.addQueue($0, of: container) }
-    let files = try BridgeFolder([QueueTraffic.folderName], of: container.storage).names()
+    let files = try BridgeFolder([QueueList.folderName], of: container.storage).names()
     #expect(Set(files.map(BridgeFolder.name(of:))) == Set(names.map(Optional.some)))
     #expect(try !Bridge.addQueue("name 0", of: container))
   }

@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholePropertyLists
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -174,19 +175,126 @@ import WormholeSyscalls
     withExtendedLifetime(there) {}
   }
 
-  /// While a worker works on the queue as one of this machine, it cannot become another machine's.
-  @Test func aQueueWithWorkersStays() throws {
-    let working = try machines.there.queue("own", of: Int.self).work { _, _ in }
+  /// A worker that has begun as one of this machine's queue goes on when the queue becomes another
+  /// machine's, and when it becomes this machine's again.
+  @Test func workersFollowTheirQueue() throws {
+    let queue = machines.there.queue("own", of: Int.self)
+    let heard = Heard<Int>()
+    let working = try queue.work { number, _ in heard.add(number) }
+    try queue.send(1)
+    try heard.wait("the first job", within: patience) { $0 == [1] }
     let residents = try machines.opened().there.residents
-    let error = #expect(throws: WormholeError.self) {
-      try residents.proxy(of: .queue("own"), on: TwoMachines.hereName)
+    #expect(throws: Never.self) {
+      try eventually("the worker has left") {
+        try isProxy("own", residents)
+      }
     }
-    #expect(error?.code == .nameTaken)
+    #expect(throws: Never.self) {
+      try eventually("the worker works for the other machine") {
+        try machines.names("there/queues/own/away/workers").count == 1
+      }
+    }
+    #expect(try machines.names("there/queues/own/workers") == [])
+    try queue.send(2)
+    try residents.release(.queue("own"))
+    #expect(throws: Never.self) {
+      try heard.wait("the second job", within: patience) { $0 == [1, 2] }
+    }
     working.stop()
-    try eventually("the worker has left") {
+    try eventually("the worker has ended") {
       try machines.names("there/queues/own/workers") == []
+        && machines.names("there/queues/own/away/workers") == []
     }
-    _ = try residents.proxy(of: .queue("own"), on: TwoMachines.hereName)
+  }
+
+  /// Whether the queue has become one of the other machine.
+  private func isProxy(_ name: String, _ residents: Residents) throws -> Bool {
+    do throws(WormholeError) {
+      _ = try residents.proxy(of: .queue(name), on: TwoMachines.hereName)
+      return true
+    } catch {
+      guard error.code == .nameTaken else { throw error }
+      return false
+    }
+  }
+
+  /// Messages in the hands of handlers, until the test lets the handlers go on.
+  private final class Hands: Sendable {
+    private let held = Monitor<[(message: Message, resume: @Sendable () -> Void)]>([])
+
+    func hold(_ message: Message) async {
+      await withCheckedContinuation { continuation in
+        held.signal { $0.append((message, { continuation.resume() })) }
+      }
+    }
+
+    /// The messages, after so many handlers have begun.
+    func messages(_ count: Int) throws -> [Message] {
+      try eventually("\(count) messages are in hand") { held.withLock { $0.count } == count }
+      return held.withLock { $0.map(\.message) }
+    }
+
+    func release() {
+      let all = held.withLock { held in
+        defer { held = [] }
+        return held
+      }
+      for one in all { one.resume() }
+    }
+  }
+
+  /// A queue is not given away before the end of its workers.
+  ///
+  /// A message that has failed goes to the new home, marked.
+  @Test func whatWorkersHaveIsNotGivenAway() throws {
+    struct Refused: Error {}
+    let queue = machines.there.queue("own", of: Int.self)
+    let hands = Hands()
+    let working = try queue.work { _, message in
+      await hands.hold(message)
+      throw Refused()
+    }
+    let id = try queue.send(1).id
+    _ = try hands.messages(1)
+    let residents = try machines.opened().there.residents
+    for _ in 0..<3 { #expect(try !isProxy("own", residents)) }
+    hands.release()
+    try eventually("the worker has left") { try isProxy("own", residents) }
+    let file = try #require(try machines.names("there/queues/own/inbox").first)
+    #expect(MessageName(file)?.id == id)
+    let home = try #require(try machines.there.storage.existingMember("own", in: .queues))
+    guard case .sound(let bytes, _) = try home.read(file, in: .inbox, "read") else {
+      Issue.record("the message is gone")
+      return
+    }
+    #expect(try BinaryPropertyList.decode(bytes)["redelivered"] == true)
+    #expect(try machines.names("there/queues/own/claimed") == [])
+    working.stop()
+  }
+
+  /// The home has given the message to another worker: this worker's acknowledgement is refused.
+  @Test func whatTheHomeTakesAwayIsNotAcknowledged() throws {
+    let (id, other) = (try lend(1), try lend(2))
+    try pump()
+    let hands = Hands()
+    let working = try jobs.work(concurrency: 2) { _, message in await hands.hold(message) }
+    let messages = try hands.messages(2)
+    let traffic = try opened()
+    try traffic.worked["jobs"]?.queue.revoke { MessageOrigin($0)?.job?.id == id }
+    traffic.stop()
+    let failures = messages.map { message in
+      do throws(WormholeError) {
+        try message.acknowledge()
+        return nil as WormholeError.Code?
+      } catch {
+        return error.code
+      }
+    }
+    #expect(failures.contains(.superseded) && failures.contains(nil))
+    hands.release()
+    try pump()
+    #expect(home.ends == [id: [.failed], other: [.acknowledged]])
+    working.stop()
   }
 
   /// What programs of this machine send to the queue of another machine goes there.
@@ -208,6 +316,38 @@ import WormholeSyscalls
       return sent.waitForEnd(until: .now) == .delivered
     }
     #expect(try machines.names("there/queues/jobs/claimed") == [])
+  }
+
+  /// A file and a large message go to the home in pieces.
+  @Test func largeMessagesGoToTheHome() throws {
+    let sender = try machines.there.join(as: "eve")
+    let path = machines.folder.path + "/file"
+    let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
+    try [UInt8](repeating: 7, count: 600 << 10).withUnsafeBytes { try file.writeFully($0) }
+    let queue = sender.queue("jobs", of: String.self)
+    let text = String(repeating: "x", count: 700 << 10)
+    let sent = [
+      try queue.send(text, SendOptions(wantsOutcome: true)),
+      try queue.send("file", file: path, SendOptions(wantsOutcome: true)),
+    ]
+    try machines.settle()
+    let heard = Heard<String>()
+    let working = try machines.here.queue("jobs", of: String.self).work { value, message in
+      let file = message.file.flatMap { try? Descriptor.open(path: $0.path, [.readOnly]) }
+      let content = (try? file?.contents()) ?? []
+      heard.add("\(value.utf8.count) \(content.count) \(message.isRedelivered)")
+    }
+    try heard.wait("both", within: patience) { $0.count == 2 }
+    #expect(heard.all == ["\(700 << 10) 0 false", "4 \(600 << 10) false"])
+    working.stop()
+    try eventually("the outcomes come back") {
+      try machines.pump()
+      return sent.allSatisfy { $0.waitForEnd(until: .now) == .delivered }
+    }
+    for name in ["inbox", "claimed"] {
+      #expect(try machines.names("there/queues/jobs/\(name)") == [])
+    }
+    #expect(try machines.names("there/queues/jobs/files").filter { $0 != "room" } == [])
   }
 
   /// The bridges are killed before each of their calls, one after the other, or the call fails:

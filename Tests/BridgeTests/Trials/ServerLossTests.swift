@@ -33,14 +33,27 @@ import WormholeSyscalls
     }
   }
 
-  /// Waits until the bridge of the sender has published so many entries.
-  private func waitUntilPublished(_ count: Int, _ bridged: BridgedHub) throws {
+  /// Waits until the status of the sender's bridge contains a text.
+  private func wait(for text: String, of what: String, _ bridged: BridgedHub) throws {
     let machine = bridged.machines[0]
-    try eventually("\(count) entries are published", within: .seconds(60)) {
+    try eventually(what, within: .seconds(60)) {
       let status = try run(
         Programs.built("wormhole"), ["--container", machine.path, "--json", "bridge", "status"])
-      return status.output.contains("\"published\":\(count),")
+      return status.output.contains(text)
     }
+  }
+
+  private func waitUntilPublished(_ count: Int, _ bridged: BridgedHub) throws {
+    try wait(for: "\"published\":\(count),", of: "\(count) entries are published", bridged)
+  }
+
+  /// Kills the bridge of the receiver once it has confirmed so many entries.
+  ///
+  /// If each entry is a bundle of its own, the sender's bridge stops at 32 bundles that are not
+  /// confirmed, and would publish nothing further.
+  private func killReceiver(afterConfirming count: Int, _ bridged: BridgedHub) throws {
+    try wait(for: "\"confirmed\":\(count),", of: "\(count) entries are confirmed", bridged)
+    try bridged.killBridge(of: bridged.machines[1])
   }
 
   private func check(_ pair: Pair, _ count: Int, _ bridged: BridgedHub) throws {
@@ -61,7 +74,7 @@ import WormholeSyscalls
     let receiving = try pair.receive()
     try pair.send(0..<40)
     try pair.heard.wait("the first messages", within: .seconds(60)) { $0.count == 40 }
-    try bridged.killBridge(of: bridged.machines[1])
+    try killReceiver(afterConfirming: 40, bridged)
     try pair.send(40..<60)
     try waitUntilPublished(60, bridged)
     try bridged.hub.killServers()
@@ -92,7 +105,7 @@ import WormholeSyscalls
     // Received, and forgotten by the servers.
     try pair.send(20..<40)
     try pair.heard.wait("what follows the backup", within: .seconds(60)) { $0.count == 40 }
-    try bridged.killBridge(of: bridged.machines[1])
+    try killReceiver(afterConfirming: 40, bridged)
     // Acknowledged by the servers, not received, and forgotten.
     try pair.send(40..<60)
     try waitUntilPublished(60, bridged)
@@ -112,7 +125,7 @@ import WormholeSyscalls
     let receiving = try pair.receive()
     var count = 0
     for server in bridged.hub.servers {
-      try bridged.killBridge(of: bridged.machines[1])
+      try killReceiver(afterConfirming: count, bridged)
       try pair.send(count..<count + 20)
       count += 20
       try waitUntilPublished(count, bridged)

@@ -1,0 +1,65 @@
+internal import Wormhole
+internal import WormholeContainerStorage
+internal import WormholePropertyLists
+
+/// The named queues of this machine, and the moves of their homes.
+///
+/// The command and the bridge both write the list, which has a file for each queue.
+struct QueueList {
+  struct Entry: Equatable {
+    /// The next home, by an operator's command.
+    var move: String?
+    /// The next home, after this machine has given the queue away.
+    var heir: String?
+    /// How often the home has moved.
+    var term = 0
+    /// The former homes.
+    var before: [String] = []
+  }
+
+  static let folderName = "queues"
+
+  private enum Key {
+    static let (move, heir, term, before) = ("move", "heir", "term", "before")
+  }
+
+  private let folder: BridgeFolder
+
+  init(of container: Container) throws(WormholeError) {
+    folder = try BridgeFolder([Self.folderName], of: container)
+  }
+
+  /// Reads the entry of a queue; nil for a queue without a name of an operator.
+  func entry(_ queue: String) throws(WormholeError) -> Entry? {
+    try folder.read(BridgeFolder.file(of: queue)).map { list in
+      Entry(
+        move: list[Key.move]?.stringValue, heir: list[Key.heir]?.stringValue,
+        term: list[Key.term]?.intValue ?? 0,
+        before: (list[Key.before]?.arrayValue ?? []).compactMap(\.stringValue))
+    }
+  }
+
+  /// Stores the entry of a queue; nil removes the file.
+  func replace(_ queue: String, by entry: Entry?) throws(WormholeError) {
+    let file = try BridgeFolder.file(of: queue)
+    guard let entry else {
+      try folder.remove(file)
+      return try folder.makeDurable()
+    }
+    var list: [String: PropertyListValue] = [:]
+    list[Key.move] = entry.move.map { .string($0) }
+    list[Key.heir] = entry.heir.map { .string($0) }
+    if entry.term > 0 { list[Key.term] = .integer(Int64(entry.term)) }
+    if !entry.before.isEmpty { list[Key.before] = .array(entry.before.map { .string($0) }) }
+    try folder.replace(file, by: .dictionary(list))
+  }
+
+  /// Reads all entries.
+  func entries() throws(WormholeError) -> [String: Entry] {
+    var entries: [String: Entry] = [:]
+    for name in try folder.names().compactMap(BridgeFolder.name(of:)) {
+      entries[name] = try entry(name)
+    }
+    return entries
+  }
+}

@@ -1,0 +1,152 @@
+package import Wormhole
+internal import WormholeContainerStorage
+internal import WormholeSyscalls
+
+/// Moving the home of a queue.
+///
+/// Only an operator's command on the present home begins a move, as a change of the queue's file in
+/// a ``QueueList``. After a kill, each of the following steps may be repeated:
+///
+/// 1. The home lends no further message, and waits for the end of lent messages, for a time.
+/// 2. The home's file names the heir: from here on, no machine is the home.
+/// 3. The home's own workers end with their messages. Messages that were not handled wait again.
+/// 4. The heartbeats name the heir. The heir writes its own file, and states the queue.
+/// 5. The former home sends all waiting messages to the heir, as the programs of any machine do.
+///
+/// No two machines ever have the queue at the same time. Each move counts in the queue's term, so
+/// a late statement of a former home begins no move.
+extension Bridge {
+  /// Begins the move of a queue whose home is this machine.
+  package static func moveQueue(
+    _ name: String, to machine: String, of container: SharedContainer
+  ) throws(WormholeError) {
+    let operation = "move queue"
+    let list = try QueueList(of: container.storage)
+    guard var entry = try list.entry(name), entry.heir == nil else {
+      throw WormholeError(
+        .conflict, operation, name, because: "this machine is not its home",
+        hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
+          + "lost, give it up with 'wormhole bridge evict', and name the queue anew")
+    }
+    guard try Place.read(BridgeFolder(of: container.storage))?.machine != machine else {
+      throw WormholeError(
+        .conflict, operation, name, because: "this machine is its home already")
+    }
+    entry.move = machine
+    try list.replace(name, by: entry)
+  }
+
+  func moveQueues(_ now: Instant) {
+    for (name, entry) in queues.entries {
+      do throws(WormholeError) {
+        if let heir = entry.heir {
+          try leave(queue: name, entry, to: heir)
+        } else {
+          try settle(queue: name)
+          if let machine = entry.move { try move(queue: name, entry, to: machine, now) }
+        }
+      } catch {
+        note(conflict: error, aboutQueue: name)
+      }
+    }
+  }
+
+  // MARK: The former home
+
+  private func move(
+    queue name: String, _ entry: QueueList.Entry, to machine: String, _ now: Instant
+  ) throws(WormholeError) {
+    // A machine that does not exist would never take the queue.
+    guard beats[machine] != nil || queues.draining[name] != nil else {
+      queues.conflicts[name] =
+        "its home is not moved: the new home, \(machine), cannot be reached"
+      return
+    }
+    let began = queues.draining[name] ?? now
+    queues.draining[name] = began
+    let lenders = queues.lenders.filter { $0.key.queue == name }
+    for queue in lenders.values { queue.setRoom(0) }
+    let lent = lenders.values.reduce(0) { $0 + $1.count }
+    guard lent == 0 || now - began > QueueTraffic.longestDrain else {
+      queues.conflicts[name] = "its home moves, and waits for \(lent) messages"
+      return
+    }
+    var next = entry
+    (next.heir, next.move, next.term) = (machine, nil, entry.term.addingClamped(1))
+    next.before = Array((entry.before + [place.machine]).suffix(Elsewhere.mostBefore))
+    try QueueList(of: container.storage).replace(name, by: next)
+    queues.entries[name] = next
+    queues.settled.remove(name)
+    queues.draining[name] = nil
+    for (lender, queue) in lenders {
+      // Messages that are still lent go back, marked.
+      queue.stop()
+      (queues.lenders[lender], queues.late[lender]) = (nil, nil)
+    }
+    try leave(queue: name, next, to: machine)
+  }
+
+  private func leave(
+    queue name: String, _ entry: QueueList.Entry, to heir: String
+  ) throws(WormholeError) {
+    guard evicted[heir] == nil else {
+      // The heir has not taken the queue, or is lost with the queue.
+      try carrier.keep(name)
+      try QueueList(of: container.storage).replace(name, by: nil)
+      queues.entries[name] = nil
+      queues.free.remove(name)
+      return
+    }
+    guard !queues.free.contains(name) else { return }
+    queues.conflicts[name] = "its home moves to machine \(heir)"
+    try carrier.leave(name, to: heir, term: entry.term)
+    queues.free.insert(name)
+    link?.nextBeat = .longAgo
+  }
+
+  /// The statement of the next heartbeat about the queues that were given away.
+  var heirs: [String: Heartbeat.Heir] {
+    queues.entries.filter { queues.free.contains($0.key) }.compactMapValues { entry in
+      entry.heir.map { Heartbeat.Heir(machine: $0, term: entry.term, before: entry.before) }
+    }
+  }
+
+  // MARK: The new home
+
+  /// Takes a queue whose home has become this machine.
+  func inherit(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
+    do throws(WormholeError) {
+      let home = try carrier.home(ofQueue: name)
+      guard heir.term > queues.entries[name]?.term ?? home?.term ?? -1, evicted[machine] == nil
+      else { return }
+      var entry = QueueList.Entry()
+      (entry.term, entry.before) = (heir.term, heir.before)
+      try QueueList(of: container.storage).replace(name, by: entry)
+      queues.entries[name] = entry
+      queues.settled.remove(name)
+      link?.nextBeat = .longAgo
+      try settle(queue: name)
+    } catch {
+      note(conflict: error, aboutQueue: name)
+    }
+  }
+
+  /// Lets the programs of this machine use an own queue as programs of the home.
+  ///
+  /// Lent messages are with the former home again. Messages in transit to the former home must end
+  /// or come back first: until then the call is refused.
+  private func settle(queue name: String) throws(WormholeError) {
+    guard !queues.settled.contains(name) else { return }
+    try carrier.keep(name)
+    if residents[.queue(name)] != nil {
+      if let one = queues.worked.removeValue(forKey: name) {
+        try one.queue.giveBack()
+        for ended in try one.queue.look().ended { try one.queue.forget(ended.file) }
+        one.queue.stop()
+      }
+      try residents.release(.queue(name))
+    }
+    queues.conflicts[name] = nil
+    queues.settled.insert(name)
+  }
+}
