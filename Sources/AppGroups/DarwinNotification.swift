@@ -30,7 +30,7 @@ public struct DarwinNotification: Hashable, Sendable {
     on queue: DispatchQueue = .main, _ handler: @escaping @isolated(any) () -> Void
   ) throws(WormholeError) -> AnyCancellable {
     // As `Handler.callHere`: the isolation of a closure is data of the closure.
-    let body = Unshared(unsafeBitCast(handler, to: (() -> Void).self))
+    let body = UncheckedBox(unsafeBitCast(handler, to: (() -> Void).self))
     return try observe(on: queue, in: Isolation(handler.isolation)) { body.value() }
   }
 

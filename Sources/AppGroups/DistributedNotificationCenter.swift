@@ -224,6 +224,8 @@ private struct DistributedPosts: Codable, Hashable, Sendable {
   var posts: [DistributedPost] = []
 
   mutating func add(_ post: DistributedPost) {
+    // No program posts so often: a number without a next one was made up, and all begin anew.
+    if last == .max { (last, posts) = (0, []) }
     last += 1
     posts.removeAll { abs(post.time - $0.time) > 60 }
     posts.append(post)

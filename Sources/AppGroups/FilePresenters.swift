@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 
 /// The presenters of this process, and the purposes that identify presenters.
 enum FilePresenters {
-  private struct Added {
+  private struct PresenterRegistration {
     let presenter: Reference
     let subscription: Subscription
   }
@@ -20,7 +20,7 @@ enum FilePresenters {
 
   private struct State: @unchecked Sendable {
     // Presenters are called only on their own queues; here they are only compared.
-    var added: [ObjectIdentifier: Added] = [:]
+    var added: [ObjectIdentifier: PresenterRegistration] = [:]
     /// Presenters that could not be registered yet, each with the number of its call of `add`.
     var late: [ObjectIdentifier: (presenter: Reference, number: Int)] = [:]
     var known: [ObjectIdentifier: RegisteredPresenter] = [:]
@@ -110,7 +110,8 @@ enum FilePresenters {
         guard state.late[key]?.number == number else { return subscription }
         state.late[key] = nil
         return state.added.updateValue(
-          Added(presenter: reference, subscription: subscription), forKey: key)?.subscription
+          PresenterRegistration(presenter: reference, subscription: subscription), forKey: key)?
+          .subscription
       }
       // Another thread has removed the presenter in the meantime, or has added it too.
       unwanted?.stop()
@@ -180,7 +181,7 @@ enum FilePresenters {
       call(reference) { presenter in
         // The presenter's closure is called where the module calls the presenter, on its queue.
         let goOn: @Sendable ((() -> Void)?) -> Void = { again in
-          goOn(again.map { Unshared($0) }.map { again in { again.value() } })
+          goOn(again.map { UncheckedBox($0) }.map { again in { again.value() } })
         }
         switch use {
         case .reading: presenter.relinquishPresentedItem(toReader: goOn)

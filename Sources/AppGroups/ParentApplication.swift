@@ -26,9 +26,9 @@ public enum ParentApplication {
   }
 
   private static let settings = Monitor((group: String?.none, timeout: Duration.seconds(30)))
-  private static let serving = Monitor<[Serving]>([])
+  private static let serving = Monitor<[ServedMember]>([])
 
-  private struct Serving: Sendable {
+  private struct ServedMember: Sendable {
     let member: Member
     let responding: Subscription
   }
@@ -49,11 +49,12 @@ public enum ParentApplication {
     let callbacks = CallbackQueue(for: "requests of an extension to '\(group)'")
     let application = UIApplication.shared
     application.delegate = delegate
-    let keeper = Unshared(delegate)
+    // A delegate is called on the main queue alone, where it was made.
+    let keeper = UncheckedBox(delegate)
     let responding = member.respond(toKind: kind) { request in
       callbacks.call { ask(keeper.value, application, request) }
     }
-    serving.withLock { $0.append(Serving(member: member, responding: responding)) }
+    serving.withLock { $0.append(ServedMember(member: member, responding: responding)) }
   }
 
   /// Stops being the containing app, of all groups; does nothing if this process is not a
@@ -115,13 +116,13 @@ public final class UIApplication: NSObject, @unchecked Sendable {
   /// The only instance.
   public static let shared = UIApplication()
 
-  private let told = Monitor<Unshared<any UIApplicationDelegate>?>(nil)
+  private let told = Monitor<UncheckedBox<any UIApplicationDelegate>?>(nil)
 
   /// The delegate that handles the requests of extensions.
   public internal(set) var delegate: (any UIApplicationDelegate)? {
     get { told.withLock { $0 }?.value }
     set {
-      let new = newValue.map { Unshared($0) }
+      let new = newValue.map { UncheckedBox($0) }
       told.withLock { $0 = new }
     }
   }
@@ -173,7 +174,7 @@ open class WKInterfaceController: NSObject {
     let isolation = Isolation(reply?.isolation)
     // As `Handler.callHere`: the isolation of a closure is data of the closure.
     typealias Body = ([AnyHashable: Any], (any Error)?) -> Void
-    let body = Unshared(reply.map { unsafeBitCast($0, to: Body.self) })
+    let body = UncheckedBox(reply.map { unsafeBitCast($0, to: Body.self) })
     let timeout = ParentApplication.timeout
     // The call waits, for the app's start and for its reply, and many calls may wait at once.
     DispatchQueue.global().async {
@@ -190,11 +191,4 @@ open class WKInterfaceController: NSObject {
     }
     return true
   }
-}
-
-// A delegate is called on the main queue alone, where it was made, and a closure where its
-// isolation requires it.
-final class Unshared<Value>: @unchecked Sendable {
-  let value: Value
-  init(_ value: Value) { self.value = value }
 }

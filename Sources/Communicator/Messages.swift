@@ -5,13 +5,13 @@ internal import WormholeDropIns
 public typealias Content = [String: Any]
 
 /// A message that is sent under an identifier of the program's own.
-protocol Identified {
+protocol IdentifiedMessage {
   var identifier: String { get }
   var content: Content { get }
   init(identifier: String, content: Content)
 }
 
-extension Identified {
+extension IdentifiedMessage {
   /// The message in its transmitted form.
   var packed: Content { ["identifier": identifier, "content": content] }
 
@@ -25,7 +25,7 @@ extension Identified {
 }
 
 /// A message for the running counterpart.
-public struct ImmediateMessage: Identified {
+public struct ImmediateMessage: IdentifiedMessage {
   /// A closure that receives the error if the message was not handled.
   public typealias ErrorHandler = (any Error) -> Void
 
@@ -47,7 +47,7 @@ public struct ImmediateMessage: Identified {
 }
 
 /// A message for the running counterpart, which replies.
-public struct InteractiveImmediateMessage: Identified {
+public struct InteractiveImmediateMessage: IdentifiedMessage {
   /// A closure that takes a reply; in the receiver of the message, it sends the reply, once.
   public typealias Reply = @Sendable (ImmediateMessage) -> Void
 
@@ -78,7 +78,7 @@ public struct InteractiveImmediateMessage: Identified {
 }
 
 /// A message that arrives even if a process dies in between, in order.
-public struct GuaranteedMessage: Identified {
+public struct GuaranteedMessage: IdentifiedMessage {
   /// A closure that is called once, with the outcome.
   public typealias Completion = (Result<Void, any Error>) -> Void
 

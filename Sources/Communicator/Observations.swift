@@ -75,16 +75,11 @@ public final class Observations<Value>: @unchecked Sendable {
   }
 
   private static func tell(_ observer: Observer, _ value: Value) {
-    let carried = Carried(value)
+    // For this observer alone.
+    let carried = UncheckedBox(value)
     observer.handler.isolation.run(on: observer.queue) {
       observer.handler.callHere(carried.value)
     }
-  }
-
-  // Created for each observer separately, and read by that observer alone.
-  private struct Carried: @unchecked Sendable {
-    let value: Value
-    init(_ value: Value) { self.value = value }
   }
 }
 

@@ -9,9 +9,9 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
   // The mutable state is behind the monitors.
 
   private let told = Monitor<Reachability?>(nil)
-  private let completions = Monitor<[ObjectIdentifier: Ended]>([:])
+  private let completions = Monitor<[ObjectIdentifier: TransferCompletion]>([:])
 
-  private struct Ended {
+  private struct TransferCompletion {
     let completion: Handler<Result<Void, any Error>>
   }
 
@@ -23,7 +23,7 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
     guard let completion else { return send() }
     return completions.withLock { completions in
       let transfer = send()
-      completions[ObjectIdentifier(transfer)] = Ended(completion: completion)
+      completions[ObjectIdentifier(transfer)] = TransferCompletion(completion: completion)
       return transfer
     }
   }

@@ -210,7 +210,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     guard let identifier,
       let listener = state.withLock({ $0.listeners[Array(identifier.utf8)] })
     else { return }
-    let passed = Passed(message)
+    let passed = UncheckedBox<Any?>(message)
     listener.found(MessageListener.Found(version: nil) { passed }, on: callbacks)
   }
 
@@ -233,7 +233,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
       return try notice(identifier).watch { [weak listener] in
         guard let self = me.object, let listener else { return }
         let found = MessageListener.Found(version: nil) {
-          Passed(messenger.object.messageObject(forIdentifier: identifier))
+          UncheckedBox<Any?>(messenger.object.messageObject(forIdentifier: identifier))
         }
         listener.found(found, on: self.callbacks)
       } failure: { error in

@@ -16,7 +16,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
 
   private let group: String?
   private let directory: String?
-  private let opened = Monitor<Opened?>(nil)
+  private let opened = Monitor<OpenMessenger?>(nil)
   private let files = Monitor(FileManager.default)
   /// Whether the messenger writes to channels; a messenger of a watch session does not.
   var watchesChannels: Bool { true }
@@ -29,7 +29,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   /// The maximum number of stored channels.
   private static let mostKept = 256
 
-  private struct Opened {
+  private struct OpenMessenger {
     let container: SharedContainer
     let messages: MessagePlace
   }
@@ -56,9 +56,9 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
 
   /// Returns the container and the place of the messages in it.
   @discardableResult
-  private func open() throws(WormholeError) -> Opened {
+  private func open() throws(WormholeError) -> OpenMessenger {
     if let opened = opened.withLock({ $0 }) { return opened }
-    let new = Opened(
+    let new = OpenMessenger(
       container: try SharedOpenings.group(group), messages: try MessagePlace(directory))
     opened.withLock { $0 = new }
     return new
@@ -161,14 +161,14 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   /// - Parameter handler: receives each message and its version; without a message if the message
   ///   was removed or is unreadable, which `failure` reports.
   func watch(
-    _ identifier: String, _ handler: @escaping @Sendable (Passed?, Int) -> Void,
+    _ identifier: String, _ handler: @escaping @Sendable (UncheckedBox<Any?>?, Int) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Subscription {
     try place(identifier).channel.watch(initial: false) { snapshot in
       // A clear removes a message, and is not itself a message.
       guard let value = snapshot.value else { return handler(nil, snapshot.version) }
       do {
-        handler(Passed(try StoredMessage.object(value, identifier)), snapshot.version)
+        handler(UncheckedBox<Any?>(try StoredMessage.object(value, identifier)), snapshot.version)
       } catch {
         handler(nil, snapshot.version)
         failure(error)

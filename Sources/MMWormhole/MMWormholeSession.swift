@@ -83,15 +83,15 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
     withIdentifier identifier: String?, message: (any NSCoding)?
   ) {
     guard let identifier else { return }
-    tell(identifier, Passed(message))
+    tell(identifier, UncheckedBox<Any?>(message))
   }
 
-  private func tell(_ identifier: String, _ passed: Passed) {
+  private func tell(_ identifier: String, _ passed: UncheckedBox<Any?>) {
     let (hearer, callbacks) = state.withLock { ($0.listeners[identifier], $0.callbacks) }
     // The listener at the time of the call is called: the earlier one may have been stopped or
     // replaced.
     hearer?.run(on: callbacks) { [state] in
-      state.withLock { $0.listeners[identifier] }?.hear(passed.object)
+      state.withLock { $0.listeners[identifier] }?.hear(passed.value)
     }
   }
 
@@ -106,7 +106,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
       }
       guard isHeard else { continue }
       do {
-        tell(identifier, Passed(try StoredMessage.object(message.value, identifier)))
+        tell(identifier, UncheckedBox<Any?>(try StoredMessage.object(message.value, identifier)))
       } catch {
         DropInLog.tell(.error, error)
       }

@@ -39,7 +39,8 @@ final class MessageListener: Sendable {
     /// Nil if messages have no version.
     let version: Int?
     /// Returns the message when its delivery starts.
-    let read: @Sendable () -> Passed
+    // A message is read for one listener, and given to that listener alone.
+    let read: @Sendable () -> UncheckedBox<Any?>
   }
 
   private struct State {
@@ -124,7 +125,7 @@ final class MessageListener: Sendable {
       state.callbacks = nil
       return (state.waiting.take(), state.hearer)
     }
-    if let found { hearer?.hear(found.read().object) }
+    if let found { hearer?.hear(found.read().value) }
   }
 
   /// Stops the listener: no more messages are delivered.
@@ -135,10 +136,4 @@ final class MessageListener: Sendable {
     _ = gone
     watching?.stop()
   }
-}
-
-// A message is read for one listener, and given to that listener alone.
-struct Passed: @unchecked Sendable {
-  let object: Any?
-  init(_ object: Any?) { self.object = object }
 }

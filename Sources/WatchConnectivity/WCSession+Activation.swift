@@ -110,7 +110,7 @@ extension WCSession {
       let watching = try pairing.watch(on: work) { [weak self] _ in self?.pairingChanged() }
       state.withLock { state in
         state.part = part
-        state.opened = Opened(container: container, pairing: pairing, watching: watching)
+        state.opened = OpenSession(container: container, pairing: pairing, watching: watching)
       }
     } catch {
       container.close()

@@ -71,7 +71,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     weak var told: AnyObject?
     var machine = SessionMachine()
     var part: Part?
-    var opened: Opened?
+    var opened: OpenSession?
     var connection: Connection?
     /// Whether outcomes of transfers may have been declined and must be delivered again.
     var wantsEnds = false
@@ -80,7 +80,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   }
 
   /// The open container, for the lifetime of the session.
-  struct Opened: Sendable {
+  struct OpenSession: Sendable {
     let container: SharedContainer
     let pairing: Pairing
     let watching: Subscription

@@ -122,15 +122,10 @@ package struct Handler<Argument>: @unchecked Sendable {
   /// code runs there, or if the closure has no isolation.
   package func call(_ argument: Argument) {
     if isolation.isHere { return callHere(argument) }
-    let carried = Carried(argument)
+    // No other code has the argument of this call.
+    let carried = UncheckedBox(argument)
     isolation.run { callHere(carried.value) }
   }
-}
-
-// The argument of one call: no other code has the argument.
-private struct Carried<Value>: @unchecked Sendable {
-  let value: Value
-  init(_ value: Value) { self.value = value }
 }
 
 /// Runs bodies on an actor, in the order of the calls.

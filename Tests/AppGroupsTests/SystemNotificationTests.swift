@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
 import WormholeSyscalls
 
 /// The functions of `notify.h`, distributed notifications, and versions of files.
@@ -122,6 +123,32 @@ import WormholeSyscalls
         try observer.output == first + "odd\neven\n"
       }
     }
+    try observer.child.send(.kill)
+  }
+
+  /// P9: any program may have written a number after which there is none.
+  @Test func afterTheLastNumberThePostsBeginAnew() throws {
+    let root = try TemporaryDirectory()
+    func start(_ arguments: String...) throws -> Running {
+      try Running(
+        Programs.built("DropInPeer"), arguments,
+        environment: ["WORMHOLE_ROOT=\(root.path)", "SWIFT_BACKTRACE=enable=no"])
+    }
+    let observer = try start("observe-distributed", name)
+    try eventually("it observes") { try observer.output == "observing\n" }
+    #expect(try start("post-distributed", name, "1").outcome().status == .exited(0))
+    try eventually("the post") { try observer.output == "observing\nodd\n" }
+    var options = Options()
+    options.createsIfMissing = false
+    let path = [root.path, "wormhole.user", ".wormhole"].joined(separator: "/")
+    let container = try SharedContainer(directory: path, options: options)
+    struct Posts: Codable, Sendable {
+      var last = Int.max
+      var posts: [Int] = []
+    }
+    try container.channel("distributed notifications", of: Posts.self).put(Posts())
+    #expect(try start("post-distributed", name, "2").outcome().status == .exited(0))
+    try eventually("the posts") { try observer.output == "observing\nodd\nodd\neven\n" }
     try observer.child.send(.kill)
   }
 

@@ -23,7 +23,7 @@ import WormholeDropIns
   }
 
   private func find(_ version: Int?, _ text: String, on callbacks: CallbackQueue? = nil) {
-    let found = MessageListener.Found(version: version) { Passed(text) }
+    let found = MessageListener.Found(version: version) { UncheckedBox<Any?>(text) }
     listener.found(found, on: callbacks ?? self.callbacks)
   }
 

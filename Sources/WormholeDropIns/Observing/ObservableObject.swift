@@ -17,7 +17,7 @@ public final class ObservableObjectPublisher: Publisher, Sendable {
   /// The publisher never fails.
   public typealias Failure = Never
 
-  private let observers = Monitor((next: 0, closures: [Int: Unguarded<() -> Void>]()))
+  private let observers = Monitor((next: 0, closures: [Int: UncheckedBox<() -> Void>]()))
 
   /// Creates a publisher without observers.
   public init() {}
@@ -30,7 +30,7 @@ public final class ObservableObjectPublisher: Publisher, Sendable {
 
   /// Calls a closure before each change.
   public func sink(receiveValue: @escaping (()) -> Void) -> AnyCancellable {
-    let closure = Unguarded { receiveValue(()) }
+    let closure = UncheckedBox { receiveValue(()) }
     let number = observers.withLock { observers in
       observers.next += 1
       observers.closures[observers.next] = closure

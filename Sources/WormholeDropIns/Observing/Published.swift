@@ -62,14 +62,14 @@ public struct Published<Value> {
       var objectWillChange: ObservableObjectPublisher?
     }
 
-    init(_ value: Value) { state = Monitor(State(value: Unguarded(value).value)) }
+    init(_ value: Value) { state = Monitor(State(value: UncheckedBox(value).value)) }
 
-    var value: Value { state.withLock { Unguarded($0.value) }.value }
+    var value: Value { state.withLock { UncheckedBox($0.value) }.value }
 
     func set(_ value: Value) {
-      let new = Unguarded(value)
+      let new = UncheckedBox(value)
       let told = state.withLock { state in
-        Unguarded(
+        UncheckedBox(
           (object: state.objectWillChange, observers: state.observers.sorted { $0.0 < $1.0 }))
       }.value
       told.object?.send()
@@ -78,15 +78,15 @@ public struct Published<Value> {
     }
 
     func observe(_ observer: @escaping (Value) -> Void) -> AnyCancellable {
-      let observer = Unguarded(observer)
+      let observer = UncheckedBox(observer)
       let (number, present) = state.withLock { state in
         state.next += 1
         state.observers[state.next] = observer.value
-        return (state.next, Unguarded(state.value))
+        return (state.next, UncheckedBox(state.value))
       }
       observer.value(present.value)
       return AnyCancellable { [weak self] in
-        let gone = self?.state.withLock { Unguarded($0.observers.removeValue(forKey: number)) }
+        let gone = self?.state.withLock { UncheckedBox($0.observers.removeValue(forKey: number)) }
         _ = gone
       }
     }

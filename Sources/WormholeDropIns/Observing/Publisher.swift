@@ -67,7 +67,9 @@ extension Publisher {
   /// Leaves out the first values; for a published property the first value is the current one.
   public func dropFirst(_ count: Int = 1) -> AnyPublisher<Output, Failure> {
     AnyPublisher { receive in
-      let left = Unguarded(count)
+      // Values and closures cross queues only where the program calls `receive(on:)`: its author is
+      // responsible for them, as with Combine, whose closures are not Sendable either.
+      let left = UncheckedBox(count)
       return sink { value in
         // The values of a subscription arrive in sequence, never concurrently.
         if left.value > 0 { left.value -= 1 } else { receive(value) }
@@ -78,7 +80,7 @@ extension Publisher {
   /// Leaves out values that equal their predecessor.
   public func removeDuplicates() -> AnyPublisher<Output, Failure> where Output: Equatable {
     AnyPublisher { receive in
-      let last = Unguarded<Output?>(nil)
+      let last = UncheckedBox<Output?>(nil)
       return sink { value in
         guard last.value != value else { return }
         last.value = value
@@ -92,10 +94,10 @@ extension Publisher {
   /// A value that waits in the queue when the subscription is cancelled is not published.
   public func receive(on queue: DispatchQueue) -> AnyPublisher<Output, Failure> {
     AnyPublisher { receive in
-      let receiver = Unguarded<((Output) -> Void)?>(receive)
+      let receiver = UncheckedBox<((Output) -> Void)?>(receive)
       let gate = Gate()
       let upstream = sink { value in
-        let value = Unguarded(value)
+        let value = UncheckedBox(value)
         queue.async { if gate.isOpen { receiver.value?(value.value) } }
       }
       return AnyCancellable {
@@ -115,11 +117,4 @@ extension Publisher {
   ) -> AnyCancellable {
     sink { object[keyPath: path] = $0 }
   }
-}
-
-// Values and closures cross queues only where the program calls `receive(on:)`: its author is
-// responsible for them, as with Combine, whose closures are not Sendable either.
-final class Unguarded<Value>: @unchecked Sendable {
-  var value: Value
-  init(_ value: Value) { self.value = value }
 }
