@@ -67,7 +67,7 @@ final class RunningApp {
   private func listen() throws {
     do throws(Errno) {
       try Thread("keys") { [weak self, screen] in
-        var typed = Typed(isTerminal: screen.isTerminal)
+        var typed = TypedInput(isTerminal: screen.isTerminal)
         // At the end of the input the app continues; the process that started it may have provided
         // no input.
         while let bytes = try? StandardStream.input.read(), !bytes.isEmpty {

@@ -37,6 +37,7 @@ extension ObjectForm {
       ("channels", "the home and the versions of each channel between machines"),
       ("queues", "the home of each queue between machines, and how many messages are lent"),
       ("requests", "numbers of requests and immediate messages to and from other machines"),
+      ("wakes", "numbers of wakes that the bridge has asked of other machines, and was asked"),
       ("trouble", "what holds up the bridge, or has ended it"),
     ])
 

@@ -3,6 +3,7 @@ import Wormhole
 import WormholeCommandLine
 import WormholeContainerStorage
 import WormholePropertyLists
+import WormholeSyscalls
 
 /// The content and the users of a container, at one moment.
 ///
@@ -66,7 +67,7 @@ struct StatusReport {
 
   private var deadLetters: Int { (queues + members).reduce(0) { $0 + $1.dead } }
   /// The bytes of all values and messages.
-  private var used: Int { (queues + members).reduce(channels.bytes) { $0 + $1.bytes } }
+  private var used: Int { (queues + members).reduce(channels.bytes) { $0.addingClamped($1.bytes) } }
 
   // MARK: The forms
 
@@ -107,7 +108,7 @@ struct StatusReport {
   }
 
   private func age(of mailbox: MailboxSurvey) -> Duration? {
-    mailbox.oldest.map { .milliseconds(max(0, Int64(at.timeIntervalSince($0) * 1000))) }
+    mailbox.oldest.map { .milliseconds(max(0, Int64(clamping: at.timeIntervalSince($0) * 1000))) }
   }
 
   /// The lines in a terminal.

@@ -14,7 +14,7 @@ extension Link {
   }
 
   /// The state with which processes share a link.
-  struct Sharing: Sendable {
+  struct SharedState: Sendable {
     let channel: Channel<Cuts>
     /// An object to retain: the container in the test's process, the watch in the other processes.
     let keeper: any Sendable
@@ -27,10 +27,10 @@ extension Link {
 
   /// Returns the variables with which another process uses this link too.
   func environment() throws(WormholeError) -> [String: String] {
-    let sharing = try sharing.withLock { sharing throws(WormholeError) -> Sharing in
+    let sharing = try sharing.withLock { sharing throws(WormholeError) -> SharedState in
       if let sharing { return sharing }
       let container = try TemporaryContainer()
-      let made = Sharing(
+      let made = SharedState(
         channel: try container.open().channel("cuts"), keeper: container, path: container.path,
         isOwn: true)
       try made.channel.put(cuts)
@@ -63,7 +63,7 @@ extension Link {
       if let cuts = snapshot.value { link?.follow(cuts) }
     }
     link.sharing.withLock {
-      $0 = Sharing(channel: channel, keeper: watching, path: path, isOwn: false)
+      $0 = SharedState(channel: channel, keeper: watching, path: path, isOwn: false)
     }
     return link
   }

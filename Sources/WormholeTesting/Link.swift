@@ -53,7 +53,7 @@ public final class Link: Sendable {
   private let state = Monitor(State())
   /// The connection between processes: in the test, the channel of its cuts; elsewhere, the watch
   /// on it.
-  let sharing = Monitor<Sharing?>(nil)
+  let sharing = Monitor<SharedState?>(nil)
 
   /// Creates a link that disturbs by a plan, and is not cut.
   ///
@@ -171,10 +171,10 @@ extension Link: MessageLink {
       state.watchers[state.watcherCount] = changed
       return state.watcherCount
     }
-    return Watching { [weak self] in self?.state.withLock { $0.watchers[number] = nil } }
+    return WatchToken { [weak self] in self?.state.withLock { $0.watchers[number] = nil } }
   }
 
-  private final class Watching: Sendable {
+  private final class WatchToken: Sendable {
     private let end: @Sendable () -> Void
     init(_ end: @escaping @Sendable () -> Void) { self.end = end }
     deinit { end() }

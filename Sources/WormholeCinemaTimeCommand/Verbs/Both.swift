@@ -53,7 +53,7 @@ private final class BothSides: Sendable {
     try screen.open()
     do throws(Errno) {
       try Thread("keys") { [state, screen] in
-        var typed = Typed(isTerminal: true)
+        var typed = TypedInput(isTerminal: true)
         while let bytes = try? StandardStream.input.read(), !bytes.isEmpty {
           let lines = typed.lines(adding: bytes)
           screen.prompt = typed.prompt

@@ -112,7 +112,7 @@ extension Invocation {
     let deadline = try deadline(.timeout)
     let container = try open(create: true)
     let defaults = container.defaults(suite)
-    let telling = Telling("watch defaults", suite, count: count)
+    let telling = ItemOutput("watch defaults", suite, count: count)
     let changes = DefaultsChanges(
       has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
     let slot = try container.storage.slot(.system, "defaults." + suite)

@@ -42,7 +42,7 @@ extension Verb {
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
     let writer = try LineWriter(invocation)
-    let telling = Telling("observe notice", name, count: count)
+    let telling = ItemOutput("observe notice", name, count: count)
     let watching = try invocation.open(create: true).notice(name).watch {
       telling.tell {
         var line = WrittenLine(name, .notice) { ["notice": .string(name)] }

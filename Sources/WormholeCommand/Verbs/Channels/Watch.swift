@@ -40,7 +40,7 @@ extension Verb {
     let names = invocation.operands.joined(separator: "', '")
     let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
-    let telling = Telling("watch channel", names, count: count)
+    let telling = ItemOutput("watch channel", names, count: count)
     let watching = try invocation.watch(container, telling, writer)
     defer { watching.stop() }
     invocation.output.explain("watching '\(names)'")
@@ -50,7 +50,7 @@ extension Verb {
 
 extension Invocation {
   fileprivate func watch(
-    _ container: SharedContainer, _ telling: Telling, _ writer: LineWriter
+    _ container: SharedContainer, _ telling: ItemOutput, _ writer: LineWriter
   ) throws -> Subscription {
     let isNamed = operands.count > 1 || has(.prefix)
     @Sendable func hear(_ snapshot: Snapshot<PropertyListValue>) {

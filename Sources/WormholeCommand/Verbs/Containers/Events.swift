@@ -36,7 +36,7 @@ extension Verb {
     let kinds = try invocation.eventKinds()
     let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
-    let telling = Telling("print the events in", container.storage.path, count: count)
+    let telling = ItemOutput("print the events in", container.storage.path, count: count)
     let feed = EventFeed(container, kinds) {
       telling.end($0)
     } _: { event in

@@ -37,8 +37,8 @@ extension Verb {
         + "get copies of it, and their changes are decided here. 'channel NAME --to M' moves the "
         + "home to another machine, as soon as the bridge here has a connection.",
       "'queue NAME' makes this machine the home of a queue: messages of programs of other machines "
-        + "come here, and the workers there get messages of the queue. Workers that have run on "
-        + "another machine before must be started again.",
+        + "come here, and the workers there get messages of the queue. 'queue NAME --to M' moves "
+        + "the home to another machine, with all that waits.",
       "'doctor' checks everything that the bridge needs: its files and flows, the servers, their "
         + "streams, and every right of the machine. Each finding states the remedy; it exits with "
         + "1 if there is a problem. 'rights' prints the rights of a machine, as lines of the "
@@ -230,6 +230,12 @@ extension Invocation {
 
   fileprivate func addQueue() throws -> Int32 {
     let queue = try named("queue")
+    if let to = value(.newHome) {
+      let machine = try machineName(to)
+      try Bridge.moveQueue(queue, to: machine, of: open(create: false))
+      output.tell("the bridge moves the home of queue '\(queue)' to machine \(machine)")
+      return 0
+    }
     let isNew = try Bridge.addQueue(queue, of: open(create: true))
     let what = isNew ? "is now" : "was already"
     output.tell("this machine \(what) the home of queue '\(queue)'")

@@ -8,7 +8,7 @@ import WormholeSyscalls
 /// `receive --immediate` and `receive --contexts`.
 extension Invocation {
   /// Also writes immediate messages and contexts, for as long as the process runs.
-  func hearMore(_ member: Member, _ telling: Telling, _ writer: LineWriter) throws {
+  func hearMore(_ member: Member, _ telling: ItemOutput, _ writer: LineWriter) throws {
     let name = value(.joinAs) ?? ""
     if has(.hearImmediate) {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in

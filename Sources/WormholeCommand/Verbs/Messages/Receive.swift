@@ -95,7 +95,7 @@ extension Verb {
       }
     }
     let member = try invocation.join(container, as: name, until: deadline)
-    let telling = Telling("receive as", name, count: count, finishes: true)
+    let telling = ItemOutput("receive as", name, count: count, finishes: true)
     // Never stopped: claimed messages stay claimed until the process has ended.
     _ = try member.receive(
       kinds: invocation.value(.kind).map { [$0] },

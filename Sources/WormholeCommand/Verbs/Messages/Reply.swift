@@ -39,7 +39,7 @@ extension Verb {
     let deadline = try invocation.deadline(.timeout)
     try Interruption.prepare()
     let member = try invocation.open(create: true).join(as: name)
-    let telling = Telling("reply as", name, count: count, finishes: true)
+    let telling = ItemOutput("reply as", name, count: count, finishes: true)
     // Never stopped: the end of the process ends all requests, and requesters are notified.
     _ = member.respond(toKind: invocation.value(.kind)) { request in
       telling.tell { try invocation.answer(request, line) }

@@ -97,7 +97,7 @@ private final class Jobs: Sendable {
   }
 
   /// The reason why a message was not handled.
-  private struct NotHandled: Error, CustomStringConvertible {
+  private struct HandlingFailure: Error, CustomStringConvertible {
     let description: String
   }
 
@@ -155,7 +155,7 @@ private final class Jobs: Sendable {
     if Interruption.isAsked { return message.interrupt() }
     invocation.output.tell(
       "message '\(message.id)' is not handled (attempt \(message.attempt)): \(reason)")
-    throw NotHandled(description: reason)
+    throw HandlingFailure(description: reason)
   }
 
   /// Acknowledges the message, and ends the command if it was the last one.

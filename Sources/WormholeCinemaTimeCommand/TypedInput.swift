@@ -1,5 +1,5 @@
 /// The typed input: key by key on a terminal, and otherwise line by line.
-struct Typed {
+struct TypedInput {
   let isTerminal: Bool
   /// The bytes of a line that has no line feed yet.
   private(set) var bytes: [UInt8] = []

@@ -6,7 +6,7 @@ import WormholeSyscalls
 ///
 /// Each item is written on its receiving thread, and no two at the same time; the main thread
 /// waits.
-final class Telling: Sendable {
+final class ItemOutput: Sendable {
   /// The operation that the error names after a timeout.
   private let operation: String
   private let subject: String
