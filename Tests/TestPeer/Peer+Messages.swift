@@ -93,6 +93,8 @@ extension Peer {
         // The signal may reach another thread first.
         let _: Void? = count.wait(until: .now + .milliseconds(100)) { _ in nil }
       }
+      // Before the next message of the key may begin.
+      if rest > .zero { try note("\(number) ends\n", log) }
       do throws(WormholeError) {
         try message.acknowledge()
         try? note("\(number) done\n", log)

@@ -105,7 +105,7 @@ extension MailWorld {
     choices.tell("receiver \(thread): \(action)")
     switch action {
     case .recover:
-      let found = state.files.compactMap { file -> MailboxMachine.Claimed? in
+      let found = state.files.compactMap { file -> MailboxMachine.Leftover? in
         guard case .claimed(let attempt) = file.place else { return nil }
         return .init(claimed: ClaimedName(file.name!, attempt: attempt), kind: label(of: file))
       }

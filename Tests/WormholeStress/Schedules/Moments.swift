@@ -54,7 +54,10 @@
     private func differs(_ moment: Moment, _ others: ArraySlice<Effect>) -> Bool {
       switch move {
       // Other processes find the files of a dead process.
-      case .kill: !moment.effects.allSatisfy(\.onlyReads)
+      case .kill(let process):
+        !moment.effects.allSatisfy {
+          $0.process == process ? $0.onlyReads : $0.kind == .nothing
+        }
       case .go, .suspend:
         move.takesTime && moment.effects.contains(where: \.usedClock)
           || moment.effects.contains { effect in others.contains { $0.conflicts(with: effect) } }

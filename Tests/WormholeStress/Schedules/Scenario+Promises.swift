@@ -22,10 +22,19 @@
       return switch self {
       case .updaters, .takeover, .power: brokenSum(notes)
       case .mail, .cancel: brokenMail(notes)
+      case .members: brokenMail(notes, sender: 0)
+      case .several: brokenSeveral(notes)
+      case .names: brokenNames(notes)
+      case .repair: brokenRepair(notes)
+      case .batch: brokenBatch(notes)
+      case .late: brokenContexts(notes)
+      case .ask, .left: brokenRequest(notes)
+      case .queue: brokenQueue(notes)
+      case .present: brokenAccess(notes)
       }
     }
 
-    private typealias Pair = (note: Note, value: Int)
+    typealias Pair = (note: Note, value: Int)
 
     private static func pairs(_ numbers: [Int]) -> [Pair] {
       stride(from: 0, to: numbers.count - 1, by: 2).compactMap { index in
@@ -57,12 +66,13 @@
       return nil
     }
 
-    private func brokenMail(_ notes: [[Pair]]) -> String? {
-      let sent = Set(notes[1].filter { $0.note == .sent }.map(\.value))
-      let attempted = Set(notes[1].filter { $0.note == .attempted }.map(\.value))
-      let isCancelled = notes[1].contains { $0.note == .cancelled && $0.value == 1 }
-      // The first receiver, its successor, and the one that checks.
-      let received = notes[0] + notes[2] + notes[3]
+    func brokenMail(_ notes: [[Pair]], sender: Int = 1) -> String? {
+      // The other processes receive in turn.
+      let received = Array((0..<processes).filter { $0 != sender }.map { notes[$0] }.joined())
+      let own = notes[sender]
+      let sent = Set(own.filter { $0.note == .sent }.map(\.value))
+      let attempted = Set(own.filter { $0.note == .attempted }.map(\.value))
+      let isCancelled = own.contains { $0.note == .cancelled && $0.value == 1 }
       var (seen, done, latest) = (Set<Int>(), Set<Int>(), 0)
       for (note, value) in received {
         switch note {
@@ -84,12 +94,12 @@
       for (number, notes) in notes.enumerated() where Turnstile.wasKilled(number) {
         unsure.formUnion(notes.filter { $0.note == .acknowledging }.map(\.value))
       }
-      let cancels = notes[1].contains { $0.note == .cancelling }
-      let knows = notes[1].contains { $0.note == .cancelled }
+      let cancels = own.contains { $0.note == .cancelling }
+      let knows = own.contains { $0.note == .cancelled }
       if isCancelled || cancels && !knows { unsure.insert(1) }
       let wanted = sent.subtracting(unsure)
       if !wanted.isSubset(of: done) { return "lost: of \(wanted.sorted()), \(done.sorted())" }
-      return self == .cancel ? brokenOutcome(notes[1], isCancelled, done) : nil
+      return self == .cancel ? brokenOutcome(own, isCancelled, done) : nil
     }
 
     private func brokenOutcome(

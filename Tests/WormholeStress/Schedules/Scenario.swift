@@ -7,7 +7,9 @@
   ///
   /// The last process checks the container once the others have ended, with the library as they.
   enum Scenario: String, CaseIterable {
-    case updaters, power, mail, takeover, cancel
+    case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
+      left
+    case queue, present
 
     var purpose: String {
       switch self {
@@ -16,29 +18,76 @@
       case .power: "two processes add to a number for good"
       case .mail: "a sender and a receiver, of two messages"
       case .cancel: "a sender and a receiver, and a cancelled message"
+      case .several: "two processes change two channels, a third one reads them"
+      case .names: "a channel is removed, changed and watched"
+      case .repair: "a damaged value is repaired and changed"
+      case .batch: "a batch to each of two members, a process is killed"
+      case .members: "a member leaves and is removed, one joins, and one sends"
+      case .late: "two contexts for a member that starts, a process is killed"
+      case .ask: "a request to a member that is killed, and its successor"
+      case .left: "a request to a member that leaves and joins again"
+      case .queue: "two workers of a queue, one is killed or suspended"
+      case .present: "two accesses to a file, and its presenter with unsaved content"
       }
     }
 
-    /// The processes, the one that checks included.
+    /// All processes, including the one that checks.
     var processes: Int {
       switch self {
-      case .updaters, .takeover, .power: 3
-      case .mail, .cancel: 4
+      case .updaters, .takeover, .power, .repair, .left, .present: 3
+      default: 4
       }
     }
 
     /// The process that is killed, and its successor.
     var replacement: (of: Int, by: Int)? {
       switch self {
-      case .updaters, .takeover, .power: nil
-      case .mail, .cancel: (0, 2)
+      case .mail, .cancel, .batch, .late, .ask: (0, 2)
+      default: nil
+      }
+    }
+
+    /// What happens to a process at each of its steps, unless the command line says otherwise.
+    var harm: ScheduleSearch.Harm {
+      switch self {
+      case .updaters, .power, .mail, .cancel, .members, .left, .present: []
+      case .takeover, .several, .names, .repair: .suspensions
+      case .batch, .late, .ask: .kills
+      case .queue: [.kills, .suspensions]
+      }
+    }
+
+    /// The process that only waits, and is killed while the other ones take steps.
+    var victim: Int? { self == .ask ? 0 : nil }
+
+    /// Whether each order with a harm of the process is run.
+    ///
+    /// The workers of a queue are alike, and a sender is killed in `batch`.
+    func isHarmed(_ process: Int) -> Bool { self != .queue || process == 1 }
+
+    /// The most preemptions in an order, unless the command line says otherwise.
+    var preemptions: Int {
+      switch self {
+      case .updaters, .power, .mail, .takeover, .cancel: 2
+      // All orders with one preemption take longer than those of any other scenario; a test runs
+      // them.
+      case .members: 0
+      default: 1
+      }
+    }
+
+    /// Whether the processes can play one after the other.
+    var canPlayInTurn: Bool {
+      switch self {
+      case .updaters, .takeover, .power, .several, .names, .repair, .present: true
+      default: false
       }
     }
 
     /// The time for which a process is suspended: longer than any lease here.
     static let suspension = Duration.seconds(3)
 
-    private func options() -> Options {
+    func options() -> Options {
       var options = Options()
       if self == .power { options.durability = .power }
       options.lease = .milliseconds(80)
@@ -56,6 +105,19 @@
       case .updaters, .takeover, .power: try add(number, path)
       case .mail, .cancel:
         if number == 1 { try send(path) } else { try receive(path) }
+      case .several: try changeSeveral(number, path)
+      case .names: try changeNames(number, path)
+      case .repair: try changeDamaged(number, path)
+      case .batch:
+        if number == 1 { try sendBatches(path) } else { try receive(path) }
+      case .members: try joinAndRemove(number, path)
+      case .late:
+        if number == 1 { try setContexts(path) } else { try receiveContexts(path) }
+      case .ask, .left:
+        if number == 1 { try request(path) } else { try reply(number, path) }
+      case .queue:
+        if number == 0 { try sendJobs(path) } else { try work(path, for: .seconds(1)) }
+      case .present: try access(number, path)
       }
     }
 
@@ -86,8 +148,7 @@
       Note.attempted.write(0)
       try peer.send(0, SendOptions())
       Note.sent.write(0)
-      // Until each thread waits: the clock is the schedule's.
-      if Turnstile.isScheduled { Self.wait(for: .seconds(1)) }
+      Self.pause(.seconds(1))
       Turnstile.begin()
       Note.attempted.write(1)
       let first = try peer.send(1, options)
@@ -106,8 +167,14 @@
       member.leave()
     }
 
-    private static func wait(for time: Duration) {
-      let _: Void? = Monitor(0).wait(until: .now + time) { _ in nil }
+    /// Waits until each thread waits: the clock is the schedule's.
+    static func pause(_ time: Duration) {
+      let _: Void? = Monitor(0).wait(until: .now + limited(time)) { _ in nil }
+    }
+
+    /// Without a schedule, time is real.
+    static func limited(_ time: Duration) -> Duration {
+      Turnstile.isScheduled ? time : min(time, .milliseconds(200))
     }
 
     private func receive(_ path: String) throws {
@@ -120,8 +187,8 @@
     }
 
     /// Receives until the last message has been acknowledged, or the time is up.
-    private static func receive(
-      as member: Member, beginning begins: Bool, for time: Duration
+    static func receive(
+      as member: Member, beginning begins: Bool, for time: Duration, last: Int = 2
     ) throws -> Subscription {
       let isOver = Monitor(false)
       let receiving = try member.receive(acknowledging: .explicit) { message in
@@ -130,7 +197,7 @@
         Note.acknowledging.write(number)
         try message.acknowledge()
         Note.acknowledged.write(number)
-        if number == 2 { isOver.signal { $0 = true } }
+        if number == last { isOver.signal { $0 = true } }
       }
       if begins { Turnstile.begin() }
       let _: Bool? = isOver.wait(until: .now + time) { $0 ? true : nil }
@@ -140,29 +207,40 @@
     // MARK: The check
 
     private func check(_ path: String) throws {
+      if self == .present { return try checkAccess(path) }
+      if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
-      var member: Member?
+      var members: [Member] = []
+      let time = Turnstile.isScheduled ? Duration.seconds(5) : .zero
       switch self {
-      case .updaters, .takeover, .power:
+      case .updaters, .takeover, .power, .repair:
         let latest = try container.channel("sum", of: Int.self).latest
         Note.added.write(latest?.value ?? -1)
         Note.version.write(latest?.metadata.version ?? -1)
-      case .mail, .cancel:
-        let receiver = try container.join(as: "b")
-        let time = Turnstile.isScheduled ? Duration.seconds(5) : .zero
-        try Self.receive(as: receiver, beginning: false, for: time).stop()
-        member = receiver
+      case .several: try checkSeveral(container)
+      case .names: try checkNames(container)
+      case .mail, .cancel, .members, .batch:
+        members.append(try container.join(as: "b"))
+        try Self.receive(as: members[0], beginning: false, for: time).stop()
+        guard self == .batch else { break }
+        members.append(try container.join(as: "c"))
+        try Self.receive(as: members[1], beginning: false, for: time, last: 12).stop()
+      case .late:
+        members.append(try container.join(as: "b"))
+        try Self.receiveContexts(as: members[0], for: time)
+      case .ask, .left, .queue, .present: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
       for finding in findings where finding.severity == .problem {
+        if self == .repair, finding.subject.hasPrefix("damaged/") { continue }
         // The next change removes it.
         if hasKills, finding.what == "left by an ended process" { continue }
         Note.problem.write(0)
         Turnstile.setText("doctor: \(finding)")
       }
       Turnstile.finish()
-      member?.leave()
+      for member in members { member.leave() }
     }
   }
 
@@ -170,7 +248,8 @@
   enum Note: Int {
     case attempted = 1
     case added, version, sent, received, redelivered, acknowledging, acknowledged, cancelling
-    case cancelled, outcome, problem
+    case cancelled, outcome, problem, done, partly, first, second, removed, refused, replied, late
+    case began, ended
 
     func write(_ value: Int) {
       Turnstile.note(rawValue)

@@ -224,6 +224,10 @@
       let process = choice.process
       guard process >= 0, process < rounds.scenario.processes - 1 else { return [] }
       var moves: [Turnstile.Move] = []
+      if harm.contains(.kills), let victim = rounds.scenario.victim, victim != process {
+        moves.append(.kill(process: victim))
+      }
+      guard rounds.scenario.isHarmed(process) else { return moves }
       if harm.contains(.kills), rounds.scenario.mayKill(process) {
         moves.append(.kill(process: process))
       }

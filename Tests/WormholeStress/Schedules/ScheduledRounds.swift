@@ -39,14 +39,17 @@
     /// The first use of a type takes the runtime longer than the calls of a round. The players
     /// inherit the results, and no object: each object belongs to the process that has made it.
     private static func warmUp(_ scenario: Scenario, in folder: String) throws {
-      if scenario.processes == 3 {
-        for number in 0..<scenario.processes { try scenario.play(number, in: "\(folder)/warm") }
+      let (path, last) = ("\(folder)/warm", scenario.processes - 1)
+      if scenario.canPlayInTurn {
+        for number in 0...last { try scenario.play(number, in: path) }
       } else {
-        let path = "\(folder)/warm"
-        let sending = try Thread("sender") { try? scenario.play(1, in: path) }
+        let others = (1..<last).filter { $0 != scenario.replacement?.by }
+        let playing = try others.map { number in
+          try Thread("player") { try? scenario.play(number, in: path) }
+        }
         try scenario.play(0, in: path)
-        sending.join()
-        try scenario.play(scenario.processes - 1, in: path)
+        for thread in playing { thread.join() }
+        try scenario.play(last, in: path)
       }
       let _: Void? = Monitor(0).wait(until: .now + .milliseconds(100)) { _ in nil }
     }

@@ -40,7 +40,7 @@ extension Verb {
 extension Option {
   fileprivate static let scenario = Option("scenario", .any("NAME"), "scenario to run, or all")
   fileprivate static let preemptions = Option(
-    "preemptions", .any("N"), "most preemptions in an order; 2 by default")
+    "preemptions", .any("N"), "most preemptions in an order; by default 2, 1 or 0, by scenario")
   fileprivate static let harm = Option(
     "harm", .any("KINDS"), "kills, suspensions, failures, losses, separated by commas")
   fileprivate static let drawn = Option(
@@ -159,9 +159,7 @@ extension Option {
     }
 
     private func harm(_ scenario: Scenario) throws -> ScheduleSearch.Harm {
-      guard let text = value(.harm) else {
-        return scenario == .takeover ? .suspensions : []
-      }
+      guard let text = value(.harm) else { return scenario.harm }
       return try text.split(separator: ",").reduce(into: []) { harm, word in
         switch word {
         case "none": break
@@ -208,7 +206,7 @@ extension Option {
       for lane in lanes { lane.join() }
       return try ends.withLock { $0 }.map { scenario, result in
         let result = try result.get()
-        try write(result, result.line(scenario, limit()))
+        try write(result, result.line(scenario, limit(scenario)))
         return (scenario, result)
       }
     }
@@ -250,7 +248,9 @@ extension Option {
       output.tell("again: WORMHOLE_SCHEDULE='\(again)' wormhole-stress schedules")
     }
 
-    private func limit() throws -> Int { try number(.preemptions, least: 0) ?? 2 }
+    private func limit(_ scenario: Scenario) throws -> Int {
+      try number(.preemptions, least: 0) ?? scenario.preemptions
+    }
     private func draws() throws -> Int { try number(.drawn, least: 0) ?? 1000 }
 
     // MARK: One search
@@ -284,7 +284,7 @@ extension Option {
       let found: ScheduleSearch.Found?
       switch part {
       case .every:
-        found = try search.everyOrder(try limit(), seed: 1, harm)
+        found = try search.everyOrder(try limit(scenario), seed: 1, harm)
         (result.orders, result.equal) = (search.orders, search.equalOrders)
         (result.isComplete, result.traces) = (search.isComplete, search.traces)
       case .drawn:
