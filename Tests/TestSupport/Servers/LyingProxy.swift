@@ -24,6 +24,9 @@ package final class LyingProxy {
   package var isHonest = false
   /// Chooses lines of clients that are dropped, also while the proxy is honest.
   package var loses: (String) -> Bool = { _ in false }
+  /// Chooses requests of clients to which the proxy replies that no program listens, also while it
+  /// is honest.
+  package var ignores: (String) -> Bool = { _ in false }
   /// How many lies of each kind were told.
   package private(set) var counts: [String: Int] = [:]
 
@@ -72,9 +75,21 @@ package final class LyingProxy {
   private func pass(
     _ line: [UInt8], _ way: ProxiedWay, _ link: ProxiedLink, _ now: Instant
   ) {
-    if way === link.up, loses(String(decoding: line, as: UTF8.self)) {
-      counts["loss", default: 0] += 1
-      return
+    if way === link.up {
+      let text = String(decoding: line.prefix(4096), as: UTF8.self)
+      if loses(text) {
+        counts["loss", default: 0] += 1
+        return
+      }
+      let words = text.prefix { !$0.isNewline }.split(separator: " ")
+      if words.first == "SUB", words[1].hasPrefix("_INBOX.") { link.inbox = String(words.last!) }
+      if words.first?.hasSuffix("PUB") == true, words.count > 3, ignores(text) {
+        counts["ignored", default: 0] += 1
+        let status = "NATS/1.0 503\r\n\r\n"
+        let size = "\(status.utf8.count) \(status.utf8.count)"
+        return link.down.enqueue(
+          Array("HMSG \(words[2]) \(link.inbox) \(size)\r\n\(status)\r\n".utf8))
+      }
     }
     var line = line
     if way === link.down {
@@ -120,6 +135,8 @@ private final class ProxiedLink {
   let up: ProxiedWay
   let down: ProxiedWay
   var isSilent = false
+  /// The number of the client's subscription to replies.
+  var inbox = ""
 
   init(_ client: consuming Descriptor, _ server: consuming Descriptor) {
     let (client, server) = (ProxiedSocket(client), ProxiedSocket(server))

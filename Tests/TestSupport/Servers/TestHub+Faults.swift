@@ -174,4 +174,16 @@ extension TestHub {
     }
     return reply ?? ""
   }
+
+  /// Stores a message in a stream through a leaf or server, and returns the reply.
+  ///
+  /// A leaf knows the subjects of a new stream a moment after the stream was made. Until then the
+  /// request has no responders: the message is not stored, and is sent again.
+  @discardableResult package func store(
+    _ body: String, on subject: String, through node: Node, within time: Duration = patience
+  ) throws -> String {
+    try eventually("a stream takes '\(subject)' through \(node)", within: time) {
+      try connect(to: node).request(subject, body)
+    }
+  }
 }
