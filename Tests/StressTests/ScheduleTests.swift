@@ -165,7 +165,15 @@ struct ScheduleTests {
   /// A process looks at a member after a notice of its death, and stores what it has seen after
   /// another thread has sent the member a request.
   @Test func aRequestThatIsSentWhileALookEndsIsNotForgotten() throws {
-    let line = "left 1 19:kill0 0:go5 4:go5 5:go7 10:go0 11:go5 17:go11 20:go7 42:go12"
+    let line = "left 1 15:kill0 4:go12 11:go7 12:go0 16:go12 29:go7"
+    let result = try schedules([], schedule: line)
+    #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
+  }
+
+  /// A successor joins and is killed before it has stored its profile. The process looks at it while
+  /// it joins, and sees the presence of one beside the profile of the other.
+  @Test func aPeerThatEndsTwiceIsNotTakenForRunning() throws {
+    let line = "left 1 86:kill0 0:go1 8:go0 10:go12 20:go12 33:go12 49:go0 68:go5 73:go7"
     let result = try schedules([], schedule: line)
     #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
   }

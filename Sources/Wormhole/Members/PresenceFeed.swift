@@ -3,8 +3,8 @@ internal import WormholeSyscalls
 
 /// A watched member, for a single listener.
 final class PresenceFeed: Sendable {
-  /// The watched property.
-  enum Interest { case reachability, profile }
+  /// The watched property; each notice, even if it changes neither of the others.
+  enum Interest { case reachability, profile, notices }
 
   private let name: String
   private let escaped: String
@@ -23,6 +23,8 @@ final class PresenceFeed: Sendable {
     var nextPause = PresenceFeed.pauses.count
     /// The last reported profile.
     var told: Profile?
+    /// The number of readings.
+    var readings = 0
   }
 
   /// The milliseconds between the rescans for a presence that is about to be released.
@@ -96,7 +98,7 @@ final class PresenceFeed: Sendable {
       if sighting.isPresent { planNextLook() }
       stamp = try self.stamp(of: sighting)
     } catch {
-      stamp = .failed(error)
+      stamp = interest == .notices ? nextReading() : .failed(error)
     }
     return WatchResult(name: name, stamp: stamp)
   }
@@ -106,7 +108,8 @@ final class PresenceFeed: Sendable {
     case .reachability:
       let found = sighting.reachability
       return .reachability(line?.isCut == true ? found.whenCut : found)
-    case .profile:
+    case .notices where !Mutants.has(.tellChangesOnly): return nextReading()
+    case .notices, .profile:
       let profile = try sighting.profile
       return state.withLock { state in
         if let profile {
@@ -117,6 +120,13 @@ final class PresenceFeed: Sendable {
         }
         return state.told.map { .member($0) } ?? .nothing
       }
+    }
+  }
+
+  private func nextReading() -> Stamp {
+    state.withLock { state in
+      state.readings += 1
+      return .posted(state.readings)
     }
   }
 
@@ -140,6 +150,8 @@ final class PresenceFeed: Sendable {
     default: break
     }
   }
+
+  static let notices: Interpreter<Void> = { (_, pass) throws(WormholeError) in pass(()) }
 
   static let profile: Interpreter<Profile> = { (finding, pass) throws(WormholeError) in
     switch finding.stamp {

@@ -150,21 +150,14 @@ final class LivePeers: Sendable {
 
   private func watch(_ peer: LiveAddress) throws(WormholeError) {
     let storage = container.storage
-    // A guest has no profile.
-    let watching: StopOnRelease<Listener>
-    if peer.folder == .guests {
-      watching = try WatchPlan<Reachability>(
-        join: { (listener) throws(WormholeError) in
-          try PresenceFeed.join(listener, peer.name, in: .guests, storage, .reachability)
-        }, interpreter: { PresenceFeed.reachability }
-      ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
-    } else {
-      watching = try WatchPlan<Profile>(
-        join: { (listener) throws(WormholeError) in
-          try PresenceFeed.join(listener, peer.name, storage, .profile)
-        }, interpreter: { PresenceFeed.profile }
-      ).observeBriefly(on: nil, { [weak self] _ in self?.look(after: peer) }, { _ in })
-    }
+    // Each notice counts. While a successor joins, its presence stands beside the profile of the
+    // incarnation before it, which then appears to run; if the successor ends at once, the peer
+    // appears as it did before the join.
+    let watching = try WatchPlan<Void>(
+      join: { (listener) throws(WormholeError) in
+        try PresenceFeed.join(listener, peer.name, in: peer.folder, storage, .notices)
+      }, interpreter: { PresenceFeed.notices }
+    ).observeBriefly(on: nil, { [weak self] in self?.look(after: peer) }, { _ in })
     let extra = state.withLock { state -> StopOnRelease<Listener>? in
       guard state.known[peer] != nil, state.known[peer]?.watching == nil else { return watching }
       state.known[peer]?.watching = watching

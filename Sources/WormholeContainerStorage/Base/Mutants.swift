@@ -85,6 +85,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case passEarly
   case trustOldNotice
   case trustLooking
+  case tellChangesOnly
   case forgetWanted
   case tellOtherWatch
   case countReturned
