@@ -86,6 +86,28 @@ import WormholeSyscalls
     #expect(arrived.all == [])
   }
 
+  /// Otherwise the next guard would call the file too large.
+  @Test func aNegativeSizeOfAFileIsNamedAsTheReason() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let sent = try files.phone.send(file: files.path("film"))
+    let path = files.home("inbox/\(sent.name.text)")
+    let list = try BinaryPropertyList.decode(Descriptor.open(path: path, [.readOnly]).contents())
+    let negative = try #require(
+      ExtremeNumber.variants(of: list).first {
+        $0.place.hasSuffix(".size") && $0.number == .integer(-1)
+      })
+    try Descriptor.open(path: path, [.writeOnly, .truncate]).write(
+      BinaryEncoder().encode(negative.list))
+    let receiving = try files.watch.receive { _ in }
+    guard case .deadLettered(let reason) = try sent.waitForEnd() else {
+      Issue.record("\(String(describing: sent.status))")
+      return
+    }
+    receiving.stop()
+    #expect(reason.contains("states a negative size of its file"), "\(reason)")
+  }
+
   /// The file was compared when its message was received, and is compared again during the copy.
   @Test func aFileThatHasChangedIsNotCopiedOut() throws {
     guard let other = try AnotherFileSystem() else { return }

@@ -52,6 +52,32 @@ import WormholeSyscalls
     }
   }
 
+  /// While the receiver is busy, no notice arrives, and messages are known to wait.
+  @Test func anUrgentMessagePassesThoseThatAreKnownToWait() throws {
+    let pair = try Pair()
+    let inbox = pair.watch.mailbox.inbox
+    let (heard, gate) = (Heard<Int>(), Monitor(false))
+    let receiving = try pair.watch.receive { message in
+      let number = try message.value(as: Int.self)
+      heard.add(number)
+      guard number == 1 else { return }
+      let _: Bool? = gate.wait(until: .now + patience) { $0 ? true : nil }
+    }
+    try pair.phone.send(1)
+    try heard.wait("the first") { $0 == [1] }
+    try eventually("the watch is paused") {
+      try pair.phone.send(2)
+      return inbox.isPaused
+    }
+    for _ in 0..<20 { try pair.phone.send(3) }
+    try pair.phone.send(4, SendOptions(isUrgent: true))
+    try eventually("a listing is due") { inbox.isLookDue }
+    gate.signal { $0 = true }
+    try heard.wait("all of them") { $0.filter { $0 == 3 }.count == 20 }
+    receiving.stop()
+    #expect(heard.all.prefix(2) == [1, 4])
+  }
+
   private func kicked(_ kicks: Monitor<Int>, after before: Int) throws {
     guard kicks.wait(until: .now + patience, { $0 > before ? true : nil }) == true else {
       throw TooLate(description: "nobody is kicked")
