@@ -207,8 +207,10 @@
       guard !Turnstile.wasKilled(1) else { return nil }
       if count(.late, notes) > 0 { return "blocked: the request had no end before its deadline" }
       if count(.refused, notes) > 0 {
-        // The incarnation that was asked may have ended while it handled the request.
-        return handled.contains { $0 > 200 }
+        // The incarnation that was asked may have ended while it handled the request; in `left`,
+        // the second one ends only if it is killed.
+        let hasLaterEnded = self == .left && Turnstile.wasKilled(0)
+        return handled.contains { $0 > 200 } && !hasLaterEnded
           ? "later: \(handled) has received a request that has failed" : nil
       }
       guard let reply = values(.replied, in: notes[1]).first else { return "unreplied: no end" }
