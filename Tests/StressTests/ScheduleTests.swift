@@ -170,8 +170,10 @@ struct ScheduleTests {
     #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
   }
 
-  /// A successor joins and is killed before it has stored its profile. The process looks at it while
-  /// it joins, and sees the presence of one beside the profile of the other.
+  /// A successor joins and is killed before it has stored its profile.
+  ///
+  /// The process looks at it while it joins, and sees the presence of one beside the profile of the
+  /// other.
   @Test func aPeerThatEndsTwiceIsNotTakenForRunning() throws {
     let line = "left 1 86:kill0 0:go1 8:go0 10:go12 20:go12 33:go12 49:go0 68:go5 73:go7"
     let result = try schedules([], schedule: line)
