@@ -31,4 +31,17 @@ import WormholeSyscalls
     #expect(throws: Never.self) { try found.get() }
     #expect((try? found.get()) == false)
   }
+
+  /// Another process may take the worker for dead just before its directory is removed.
+  @Test func aWorkerThatHasLeftNeedsNoRemoval() throws {
+    let meeting = try Meeting()
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    let working = try queue.work { _, _ in }
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let worker = try #require(try home.workers().first)
+    #expect(try !worker.removeDeadWorker())
+    working.stop()
+    try eventually("the worker has left") { try meeting.names("queues/jobs/workers") == [] }
+    #expect(try worker.removeDeadWorker())
+  }
 }

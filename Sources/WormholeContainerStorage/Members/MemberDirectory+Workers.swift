@@ -107,8 +107,16 @@ extension MemberDirectory {
   /// Removes the directory of a dead worker without claims; false if a claim is left, or if the
   /// worker lives.
   package func removeDeadWorker() throws(Errno) -> Bool {
-    // The presence keeps the directory of a worker that is just starting from being removed.
-    guard let presence = try takePresence() else { return false }
+    let presence: Presence?
+    do throws(Errno) {
+      // The presence keeps the directory of a worker that is just starting from being removed.
+      presence = try takePresence()
+    } catch {
+      // The worker has left meanwhile, with its directory, in which no presence can be made.
+      guard error == .noSuchFile, try !isNamed else { throw error }
+      return true
+    }
+    guard let presence else { return false }
     return try removeWorker(presence)
   }
 
