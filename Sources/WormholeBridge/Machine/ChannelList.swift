@@ -53,13 +53,7 @@ struct ChannelList {
   }
 
   /// Reads all entries.
-  func entries() throws(WormholeError) -> [String: Entry] {
-    var entries: [String: Entry] = [:]
-    for name in try folder.names().compactMap(BridgeFolder.name(of:)) {
-      entries[name] = try entry(name)
-    }
-    return entries
-  }
+  func entries() throws(WormholeError) -> [String: Entry] { try folder.entries(entry) }
 
   /// When the list was changed last, in nanoseconds.
   ///

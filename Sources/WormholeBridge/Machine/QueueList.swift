@@ -55,11 +55,5 @@ struct QueueList {
   }
 
   /// Reads all entries.
-  func entries() throws(WormholeError) -> [String: Entry] {
-    var entries: [String: Entry] = [:]
-    for name in try folder.names().compactMap(BridgeFolder.name(of:)) {
-      entries[name] = try entry(name)
-    }
-    return entries
-  }
+  func entries() throws(WormholeError) -> [String: Entry] { try folder.entries(entry) }
 }
