@@ -3,8 +3,12 @@ internal import WormholeSyscalls
 
 /// A watched member, for a single listener.
 final class PresenceFeed: Sendable {
-  /// The watched property; each notice, even if it changes neither of the others.
-  enum Interest { case reachability, profile, notices }
+  /// The news for the listener.
+  enum Interest {
+    case reachability, profile
+    /// Each notice, even if neither reachability nor profile has changed.
+    case notices
+  }
 
   private let name: String
   private let escaped: String
@@ -23,7 +27,7 @@ final class PresenceFeed: Sendable {
     var nextPause = PresenceFeed.pauses.count
     /// The last reported profile.
     var told: Profile?
-    /// The number of readings.
+    /// The number of readings, by which each notice differs from the one before.
     var readings = 0
   }
 
