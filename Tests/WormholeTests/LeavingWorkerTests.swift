@@ -7,12 +7,18 @@ import WormholeSyscalls
 
 /// A queue is read while a worker leaves, whose directory is removed.
 @Suite(.blocking) struct LeavingWorkerTests {
-  @Test func aWorkerThatLeavesDuringAListingHasNoClaims() throws {
-    let meeting = try Meeting()
-    let queue = meeting.container.queue("jobs", of: Int.self)
-    let working = try queue.work { _, _ in }
+  private let meeting: Meeting
+  private let working: Subscription
+  private let worker: MemberDirectory
+
+  init() throws {
+    meeting = try Meeting()
+    working = try meeting.container.queue("jobs", of: Int.self).work { _, _ in }
     let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
-    let worker = try #require(try home.workers().first)
+    worker = try #require(try home.workers().first)
+  }
+
+  @Test func aWorkerThatLeavesDuringAListingHasNoClaims() throws {
     #expect(try !worker.contains(.claimed) { _ in true })
     let pause = FaultPause()
     let result = Monitor<Result<Bool, any Error>?>(nil)
@@ -34,11 +40,6 @@ import WormholeSyscalls
 
   /// Another process may take the worker for dead just before its directory is removed.
   @Test func aWorkerThatHasLeftNeedsNoRemoval() throws {
-    let meeting = try Meeting()
-    let queue = meeting.container.queue("jobs", of: Int.self)
-    let working = try queue.work { _, _ in }
-    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
-    let worker = try #require(try home.workers().first)
     #expect(try !worker.removeDeadWorker())
     working.stop()
     try eventually("the worker has left") { try meeting.names("queues/jobs/workers") == [] }

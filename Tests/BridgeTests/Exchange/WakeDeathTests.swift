@@ -63,6 +63,14 @@ import WormholeSyscalls
     }
   }
 
+  private func resume(_ process: Int32, awaitedBy wakers: [Running]) throws {
+    try Processes.send(.go, to: process)
+    for waker in wakers {
+      let outcome = try waker.outcome(within: .seconds(150))
+      #expect(outcome.output == "awake\n", "\(outcome.errors)")
+    }
+  }
+
   private func end(_ there: BridgedMachine) throws {
     try folder.descriptor.unlink("started")
     try there.waitUntilRunning("bob", false)
@@ -79,11 +87,7 @@ import WormholeSyscalls
     try here.waitUntilRunning("bob", false)
     let second = try wake(here)
     try waitUntilAskedAgain(here)
-    try Processes.send(.go, to: process)
-    for waker in [first, second] {
-      let outcome = try waker.outcome(within: .seconds(150))
-      #expect(outcome.output == "awake\n", "\(outcome.errors)")
-    }
+    try resume(process, awaitedBy: [first, second])
     #expect(try started() == [process])
     try end(there)
   }
@@ -98,11 +102,7 @@ import WormholeSyscalls
     try start(there)
     try waitUntilAskedAgain(there)
     let second = try wake(here)
-    try Processes.send(.go, to: process)
-    for waker in [first, second] {
-      let outcome = try waker.outcome(within: .seconds(150))
-      #expect(outcome.output == "awake\n", "\(outcome.errors)")
-    }
+    try resume(process, awaitedBy: [first, second])
     #expect(try started() == [process])
     try end(there)
   }
@@ -121,9 +121,7 @@ import WormholeSyscalls
       return try started().dropFirst().first.map { try Processes.isStopped($0) } ?? false
     }
     let next = try #require(try started().dropFirst().first, "the program is started again")
-    try Processes.send(.go, to: next)
-    let outcome = try waker.outcome(within: .seconds(150))
-    #expect(outcome.output == "awake\n", "\(outcome.errors)")
+    try resume(next, awaitedBy: [waker])
     #expect(try started() == [process, next])
     try end(there)
   }
