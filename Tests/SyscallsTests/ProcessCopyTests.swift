@@ -16,7 +16,9 @@ struct ProcessCopyTests {
     for thread in threads { thread.join() }
     #expect(others.withLock { $0 } == Array(repeating: before, count: 4))
     let one = OneForEachProcess { Monitor(0) }
+    #expect(one.existing == nil)
     #expect(one.current === one.current)
+    #expect(one.existing === one.current)
   }
 
   /// By fork and by a bare clone, and where the kernel wipes no memory.

@@ -186,7 +186,7 @@ struct Inspection {
           .problem, "file system", "mounted read-only: values can be read but not changed",
           advice: "mount the file system for writing"))
     }
-    if FileSystemStatus.withoutNotices[status.type] != nil {
+    if FileSystemStatus.nameWithoutNotices(status.type) != nil {
       add(
         Diagnosis(
           .note, "file system",
@@ -308,7 +308,7 @@ extension FileSystemStatus {
 
   /// The usual name of the file system.
   var name: String {
-    Self.withoutNotices[type] ?? Self.local[type] ?? "type 0x\(String(type, radix: 16))"
+    Self.nameWithoutNotices(type) ?? Self.local[type] ?? "type 0x\(String(type, radix: 16))"
   }
 
   private static let local: [UInt32: String] = [

@@ -100,7 +100,7 @@ final class ValueSaver: Service {
   }
 
   private static var all: [ValueSaver] {
-    savers.current.known.withLock { $0.values.compactMap(\.saver) }
+    savers.existing?.known.withLock { $0.values.compactMap(\.saver) } ?? []
   }
 
   /// Requests a save of the slot's latest value; false if too many values wait.

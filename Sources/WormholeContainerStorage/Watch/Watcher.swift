@@ -125,7 +125,7 @@ package final class Watcher: Sendable {
 
   private static func whyNotTold(of directory: borrowing Descriptor) -> String? {
     let type = try? directory.fileSystem().type
-    let name = type.flatMap { FileSystemStatus.withoutNotices[$0] }
+    let name = type.flatMap(FileSystemStatus.nameWithoutNotices)
     return name.map { "\($0) does not report all changes" }
   }
 
@@ -276,15 +276,27 @@ extension Descriptor {
   /// Whether another program or machine handles names, links and locks, possibly with different
   /// semantics; true also if this cannot be determined.
   var isRelayed: Bool {
-    (try? fileSystem()).map { FileSystemStatus.withoutNotices[$0.type] != nil } ?? true
+    (try? fileSystem()).map { FileSystemStatus.nameWithoutNotices($0.type) != nil } ?? true
   }
 }
 
 extension FileSystemStatus {
-  /// File systems that change without this kernel, or do not report changes to inotify.
-  static let withoutNotices: [UInt32: String] = [
-    0x6969: "NFS", 0x6573_5546: "FUSE", 0x0102_1997: "9P", 0xFF53_4D42: "CIFS",
-    0xFE53_4D42: "SMB", 0x517B: "SMB", 0x00C3_6400: "Ceph", 0x5346_414F: "AFS",
-    0x0BD0_0BD0: "Lustre", 0x7375_7245: "Coda",
-  ]
+  /// The name of a file system that changes without this kernel, or does not report changes to
+  /// inotify; nil for any other.
+  ///
+  /// Each command asks once, as it opens a container: a dictionary would have to be built for it.
+  static func nameWithoutNotices(_ type: UInt32) -> String? {
+    switch type {
+    case 0x6969: "NFS"
+    case 0x6573_5546: "FUSE"
+    case 0x0102_1997: "9P"
+    case 0xFF53_4D42: "CIFS"
+    case 0xFE53_4D42, 0x517B: "SMB"
+    case 0x00C3_6400: "Ceph"
+    case 0x5346_414F: "AFS"
+    case 0x0BD0_0BD0: "Lustre"
+    case 0x7375_7245: "Coda"
+    default: nil
+    }
+  }
 }

@@ -3,6 +3,8 @@
 /// To Swift a slash and a combining accent after it are one character, which is not a slash, and
 /// two spellings of a character are equal. A search in a kernel text therefore compares bytes.
 extension StringProtocol {
+  // Inlinable, or a command would look for the conformances of an unspecialized call as it starts.
+  @inlinable
   package func begins(with start: String) -> Bool { utf8.starts(with: start.utf8) }
 
   package func ends(with end: String) -> Bool {

@@ -60,7 +60,7 @@ package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
   /// child, and its locks are taken.
   package var current: Value {
     let known = entry.load(ordering: .acquiring)
-    if let found = Self.entry(at: known), found.copy.isCurrent { return found.value }
+    if let value = Self.value(at: known) { return value }
     let fresh = Unmanaged.passRetained(Entry(make()))
     let (isFirst, other) = entry.compareExchange(
       expected: known, desired: UInt(bitPattern: fresh.toOpaque()),
@@ -68,6 +68,14 @@ package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
     if isFirst { return fresh.takeUnretainedValue().value }
     fresh.release()
     return Self.entry(at: other)!.value
+  }
+
+  /// The object of this process, if it was asked for before; nothing is made.
+  package var existing: Value? { Self.value(at: entry.load(ordering: .acquiring)) }
+
+  private static func value(at address: UInt) -> Value? {
+    guard let found = entry(at: address), found.copy.isCurrent else { return nil }
+    return found.value
   }
 
   private static func entry(at address: UInt) -> Entry? {
