@@ -7,7 +7,7 @@ extension InFlow {
   ///
   /// The sender keeps no file for an outcome, and sets another context.
   func take(
-    context body: [UInt8], _ entry: FlowEntry, _ number: Int, _ staging: inout Staging
+    context body: [UInt8], _ entry: FlowEntry, _ number: Int, _ intake: inout Intake
   ) throws(WormholeError) {
     do throws(WormholeError) {
       guard try isWanted(body, entry) else { return }
@@ -16,7 +16,7 @@ extension InFlow {
       return residents.container.note(refused: entry, from: machine, error)
     }
     try folder.write(number.fileName, body)
-    staging.steps.append(.context(number: number, to: entry.receiver, entry.name))
+    intake.steps.append(.context(number: number, to: entry.receiver, entry.name))
   }
 
   /// Checks a context; false if the present context is newer.

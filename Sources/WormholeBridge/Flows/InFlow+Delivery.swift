@@ -94,11 +94,11 @@ extension InFlow {
       let list = try? BinaryPropertyList.decode(bytes),
       let origin = MessageOrigin(list[MessageOrigin.key])
     else { return }
-    var staging = Staging()
+    var intake = Intake()
     let entry = FlowEntry(.message, to: receiver, origin.name)
-    try refuse(entry, number, bytes, error, &staging)
-    if staging.hasRefusals { try refusals.makeDurable() }
-    if staging.hasKept { try folder.makeDurable() }
+    try refuse(entry, number, bytes, error, &intake)
+    if intake.hasRefusals { try refusals.makeDurable() }
+    if intake.hasKept { try folder.makeDurable() }
     try forget(number)
   }
 

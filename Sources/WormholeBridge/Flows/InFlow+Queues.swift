@@ -15,7 +15,7 @@ extension InFlow {
   /// the message goes back at the deadline.
   func take(
     _ job: FlowJob, _ entry: FlowEntry, _ number: Int, _ body: [UInt8], age: Int64,
-    until expiry: (Date?) -> Date?, _ staging: inout Staging
+    until expiry: (Date?) -> Date?, _ intake: inout Intake
   ) throws(WormholeError) {
     guard entry.isQueue, residents[entry.resident]?.machine == machine,
       Duration.nanoseconds(age) < Self.longestWay
@@ -29,7 +29,7 @@ extension InFlow {
         from: origin.propertyList, expires: expiry(message.expires))
       let name = try residents.carrier.arrivalName(of: entry.name)
       try folder.write(number.fileName, bytes)
-      staging.steps.append(.lend(number: number, to: entry.receiver, as: name, job))
+      intake.steps.append(.lend(number: number, to: entry.receiver, as: name, job))
     } catch {
       guard error.isRefusal else { throw error }
       residents.container.note(refused: entry, from: machine, error)

@@ -96,7 +96,7 @@ package final class InFlow {
     guard var next = cursor else { return bundles.map { _ in .gap } }
     next.steps = []
     var findings: [Finding] = []
-    var staging = Staging()
+    var intake = Intake()
     for (bundle, delay) in bundles {
       let finding = judge(bundle, next)
       findings.append(finding)
@@ -109,7 +109,7 @@ package final class InFlow {
         try take(
           entry, number, bundle.bodies[offset],
           age: delay, until: { $0.map { bundle.local($0, delay, self.now) } },
-          &staging)
+          &intake)
         guard isNew else { continue }
         next.number = number
         next.chain = next.chain.followed(by: entry)
@@ -118,10 +118,10 @@ package final class InFlow {
     if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return findings }
     if Mutants.has(.confirmUnstored) { cursor = next }
     let hasPieces = try pieces.sync()
-    if hasPieces || !staging.steps.isEmpty || staging.hasKept { try folder.makeDurable() }
-    if staging.hasRefusals { try refusals.makeDurable() }
-    for proxy in staging.settled.values { try proxy.makeDurable() }
-    next.steps = staging.steps
+    if hasPieces || !intake.steps.isEmpty || intake.hasKept { try folder.makeDurable() }
+    if intake.hasRefusals { try refusals.makeDurable() }
+    for proxy in intake.settled.values { try proxy.makeDurable() }
+    next.steps = intake.steps
     try folder.replace(Self.cursorName, by: next.propertyList)
     cursor = next
     try run(next.steps)
@@ -131,7 +131,7 @@ package final class InFlow {
   var now: Int64 { residents.container.storage.options.environment.sinceEpoch() }
 
   /// What has to be durable, and to be done, with the next cursor.
-  struct Staging {
+  struct Intake {
     var steps: [FlowCursor.Step] = []
     var settled: [Carrier.Resident: Proxy] = [:]
     var hasRefusals = false
@@ -153,15 +153,15 @@ package final class InFlow {
 
   private func take(
     _ entry: FlowEntry, _ number: Int, _ body: [UInt8]?, age: Int64,
-    until expiry: (Date?) -> Date?, _ staging: inout Staging
+    until expiry: (Date?) -> Date?, _ intake: inout Intake
   ) throws(WormholeError) {
     switch entry.kind {
     case .message:
       // Without a body, the message was cancelled before it was published.
-      if let body { try stage(entry, number, body, until: expiry, &staging) }
-      staging.steps += pieces.end(entry.name).map { .remove(file: $0) }
+      if let body { try stage(entry, number, body, until: expiry, &intake) }
+      intake.steps += pieces.end(entry.name).map { .remove(file: $0) }
     case .piece(let piece):
-      try take(piece, entry, number, body, &staging)
+      try take(piece, entry, number, body, &intake)
     case .dropped: if !Mutants.has(.keepDropped) { try pieces.remove(entry.name) }
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
@@ -179,7 +179,7 @@ package final class InFlow {
       } else {
         _ = try proxy.settle(entry.name, status)
       }
-      staging.settled[proxy.resident] = proxy
+      intake.settled[proxy.resident] = proxy
     case .returned:
       guard let proxy = receiver(of: entry) else { return }
       // The next start of the bridge would claim the message again for its old number.
@@ -189,13 +189,13 @@ package final class InFlow {
           because: "its number is not confirmed yet")
       }
       try proxy.takeBack(entry.name)
-      staging.settled[proxy.resident] = proxy
+      intake.settled[proxy.resident] = proxy
     case .cancellation:
-      staging.steps.append(.cancel(to: entry.resident, entry.name))
+      intake.steps.append(.cancel(to: entry.resident, entry.name))
     case .context:
-      if let body { try take(context: body, entry, number, &staging) }
+      if let body { try take(context: body, entry, number, &intake) }
     case .job(let job):
-      if let body { try take(job, entry, number, body, age: age, until: expiry, &staging) }
+      if let body { try take(job, entry, number, body, age: age, until: expiry, &intake) }
     case .worked: try jobs?.end(entry, by: machine)
     }
   }
@@ -203,7 +203,7 @@ package final class InFlow {
   /// Keeps a piece, or refuses its message while most of it is still at its sender.
   private func take(
     _ piece: FlowPiece, _ entry: FlowEntry, _ number: Int, _ bytes: [UInt8]?,
-    _ staging: inout Staging
+    _ intake: inout Intake
   ) throws(WormholeError) {
     guard let bytes else { return }
     let largest = residents.container.storage.options.largestFile
@@ -213,7 +213,7 @@ package final class InFlow {
         .tooLarge, "deliver message", entry.name.id,
         because: "it has \(piece.size) bytes, and the container takes \(largest) at most")
       try refusals.add(number, entry, error.reason, isEarly: true)
-      staging.hasRefusals = true
+      intake.hasRefusals = true
       return residents.container.note(refused: entry, from: machine, error)
     }
     try pieces.add(piece, of: entry.name, bytes)
@@ -221,11 +221,11 @@ package final class InFlow {
 
   private func stage(
     _ entry: FlowEntry, _ number: Int, _ body: [UInt8], until expiry: (Date?) -> Date?,
-    _ staging: inout Staging
+    _ intake: inout Intake
   ) throws(WormholeError) {
     if goesBack(entry) {
       try refusals.add(number, entry, nil)
-      staging.hasRefusals = true
+      intake.hasRefusals = true
       return
     }
     let body = body.isEmpty ? try pieces.message(entry.name) ?? [] : body
@@ -234,15 +234,15 @@ package final class InFlow {
       (bytes, fileSize) = try prepared(entry, body, until: expiry)
     } catch {
       guard error.isRefusal else { throw error }
-      return try refuse(entry, number, body, error, &staging)
+      return try refuse(entry, number, body, error, &intake)
     }
     let name = try residents.carrier.arrivalName(of: entry.name)
     try folder.write(number.fileName, bytes)
     if fileSize == 0 { try pieces.addEmptyFile(of: entry.name) }
     if fileSize != nil, let file = pieces.attachment(of: entry.name) {
-      staging.steps.append(.attach(file: file, number: number, to: entry.resident, as: name))
+      intake.steps.append(.attach(file: file, number: number, to: entry.resident, as: name))
     }
-    staging.steps.append(.deliver(number: number, to: entry.resident, as: name))
+    intake.steps.append(.deliver(number: number, to: entry.resident, as: name))
   }
 
   /// Whether the receiver's home has moved, so that the sender's machine sends the message on.
@@ -313,17 +313,17 @@ package final class InFlow {
   /// Stores a message that cannot be delivered, for its sender or for its receiver.
   func refuse(
     _ entry: FlowEntry, _ number: Int, _ body: [UInt8], _ error: WormholeError,
-    _ staging: inout Staging
+    _ intake: inout Intake
   ) throws(WormholeError) {
     if entry.name.wantsReceipt {
       try refusals.add(number, entry, error.reason)
-      staging.hasRefusals = true
+      intake.hasRefusals = true
     } else if !Mutants.has(.dropRefused) {
       // The sender removes its file as soon as the message is confirmed.
       let kept = KeptMessages.Message(entry, body, error.reason)
       if try !bury(kept) {
         try KeptMessages.add(kept, number, folder)
-        staging.hasKept = true
+        intake.hasKept = true
       }
     }
     residents.container.note(refused: entry, from: machine, error)

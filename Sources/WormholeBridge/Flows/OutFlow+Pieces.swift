@@ -30,7 +30,7 @@ extension OutFlow {
   }
 
   /// What is bound next of the messages that wait.
-  struct Binding {
+  struct BundleDraft {
     /// How many bytes of pieces may still be bound; counted at the first large message.
     var bytes: Int?
     /// How many bytes of them may belong to messages to one member.
@@ -40,26 +40,26 @@ extension OutFlow {
     var entries: [FlowEntry] = []
   }
 
-  func newBinding() -> Binding {
-    Binding(
+  func newDraft() -> BundleDraft {
+    BundleDraft(
       share: Self.mostPieceBytes / max(1, large.count),
       begins: max(0, Self.mostTransfers - transfers.count))
   }
 
   /// Adds the messages that wait at a proxy, in their order; a large one is preceded by its pieces.
   func bind(
-    _ proxy: Proxy, _ binding: inout Binding
+    _ proxy: Proxy, _ draft: inout BundleDraft
   ) throws(WormholeError) {
     let receiver = proxy.resident
     large.remove(receiver)
-    var share = binding.share
+    var share = draft.share
     var current = transfers[receiver]
     if let transfer = current {
       let isGone = try proxy.sizes(of: transfer.name) == nil
       if isGone || isStranger(transfer.name) {
         // The sender has cancelled the message, or the message goes another way: the other machine
         // removes its pieces.
-        binding.entries.append(FlowEntry(.dropped, to: receiver, transfer.name))
+        draft.entries.append(FlowEntry(.dropped, to: receiver, transfer.name))
         current = nil
       }
     }
@@ -74,58 +74,58 @@ extension OutFlow {
         continue
       }
       guard sizes.file != nil || sizes.message > FlowPiece.bytes else {
-        binding.entries.append(entry)
+        draft.entries.append(entry)
         continue
       }
       // An urgent message comes first only while nothing large is under way to the member.
       if let earlier = current, earlier.name != name {
         guard let sizes = try proxy.sizes(of: earlier.name),
-          bind(earlier, sizes, &binding, &share)
+          bind(earlier, sizes, &draft, &share)
         else {
           large.insert(receiver)
           return
         }
         bound.insert(earlier.name)
         current = nil
-        binding.begins += 1
+        draft.begins += 1
       }
       let transfer: FlowTransfer
       if let current {
         transfer = current
-      } else if binding.begins > 0 {
-        binding.begins -= 1
+      } else if draft.begins > 0 {
+        draft.begins -= 1
         transfer = FlowTransfer(to: receiver, name)
       } else {
         large.insert(receiver)
         return
       }
-      guard bind(transfer, sizes, &binding, &share) else {
+      guard bind(transfer, sizes, &draft, &share) else {
         large.insert(receiver)
         if Mutants.has(.overtakePieces) { continue }
         return
       }
       current = nil
-      binding.begins += 1
+      draft.begins += 1
     }
   }
 
   /// Adds pieces, and the message after its last one; returns whether the message is complete.
   private func bind(
-    _ transfer: FlowTransfer, _ sizes: Proxy.Sizes, _ binding: inout Binding,
+    _ transfer: FlowTransfer, _ sizes: Proxy.Sizes, _ draft: inout BundleDraft,
     _ share: inout Int
   ) -> Bool {
     var transfer = transfer
-    var bytes = binding.bytes ?? Self.mostPieceBytes - unconfirmedBytes
-    defer { binding.bytes = bytes }
+    var bytes = draft.bytes ?? Self.mostPieceBytes - unconfirmedBytes
+    defer { draft.bytes = bytes }
     while let piece = transfer.next(sizes) {
       guard bytes > 0, share > 0 else { return false }
       bytes -= piece.count
       share -= piece.count
-      binding.entries.append(
+      draft.entries.append(
         FlowEntry(.piece(piece), to: transfer.receiver, transfer.name))
       transfer = FlowTransfer(to: transfer.receiver, transfer.name, after: piece)
     }
-    binding.entries.append(FlowEntry(.message, to: transfer.receiver, transfer.name))
+    draft.entries.append(FlowEntry(.message, to: transfer.receiver, transfer.name))
     return true
   }
 

@@ -162,7 +162,7 @@ package final class OutFlow {
     guard room > 0 else { return false }
     strangers = []
     var entries = refusals.waiting.filter { !bound.contains($0.identity) }
-    var binding = newBinding()
+    var draft = newDraft()
     entries += droppedTransfers()
     entries += try jobs?.entries(for: machine).filter { !bound.contains($0.identity) } ?? []
     for proxy in proxies {
@@ -177,9 +177,9 @@ package final class OutFlow {
         entries += try contexts(at: proxy, to: name)
         guard !full.contains(name) else { continue }
       }
-      try bind(proxy, &binding)
+      try bind(proxy, &draft)
     }
-    entries += binding.entries
+    entries += draft.entries
     let isAll = entries.count <= room
     var rest = entries.prefix(room)
     let sources = Set(rest.compactMap(\.source))

@@ -15,7 +15,7 @@ final class QueueTraffic: FlowJobs {
   }
 
   /// A queue whose home is another machine.
-  struct Worked {
+  struct BorrowedQueue {
     let machine: String
     let queue: WorkedQueue
     var look = WorkedQueue.Look()
@@ -45,7 +45,7 @@ final class QueueTraffic: FlowJobs {
   /// The messages of other machines' heartbeats without a claim here.
   var late: [Lender: Set<String>] = [:]
   var lenders: [Lender: LentQueue] = [:]
-  var worked: [String: Worked] = [:]
+  var worked: [String: BorrowedQueue] = [:]
   /// The homes of queues elsewhere, by the heartbeats.
   var homes: [String: String] = [:]
   /// The reasons for queues that are not carried.

@@ -76,7 +76,7 @@ extension Bridge {
       guard case .queue(let name) = proxy.resident, queues.worked[name] == nil,
         let machine = proxy.machine
       else { continue }
-      queues.worked[name] = QueueTraffic.Worked(
+      queues.worked[name] = QueueTraffic.BorrowedQueue(
         machine: machine, queue: try WorkedQueue(proxy), heard: now)
       queues.conflicts[name] = nil
       pair(machine)?.isDirty = true

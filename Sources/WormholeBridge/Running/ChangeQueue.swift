@@ -12,7 +12,7 @@ internal import WormholeSyscalls
 final class ChangeQueue {
   typealias Answer = @Sendable (Carrier.ChannelAnswer) -> Void
 
-  struct Asked {
+  struct PendingChange {
     let change: Carrier.ChannelChange
     /// Nil if the program asked a bridge that has ended.
     var answer: Answer?
@@ -21,8 +21,8 @@ final class ChangeQueue {
     var number = 0
   }
 
-  var waiting: [Asked] = []
-  var current: Asked?
+  var waiting: [PendingChange] = []
+  var current: PendingChange?
   var isAsking = false
   var retry = Instant.longAgo
   /// The latest changes and their versions, the newest change at the end.
@@ -49,7 +49,7 @@ final class ChangeQueue {
       return (operation, version)
     }
     current = list[Key.change].flatMap { ChannelTraffic.change($0) }.map {
-      Asked(change: $0, answer: nil, wasSent: true)
+      PendingChange(change: $0, answer: nil, wasSent: true)
     }
   }
 
@@ -75,7 +75,7 @@ final class ChangeQueue {
     } else if let place = waiting.firstIndex(where: { $0.change.operation == change.operation }) {
       waiting[place].answer = answer
     } else {
-      waiting.append(Asked(change: change, answer: answer, wasSent: false))
+      waiting.append(PendingChange(change: change, answer: answer, wasSent: false))
     }
   }
 

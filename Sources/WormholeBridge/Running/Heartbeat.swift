@@ -9,7 +9,7 @@ internal import WormholeSyscalls
 /// A machine without members and channels sends fewer heartbeats. The beat states the
 /// interval, so no machine has to know why another one is quiet.
 struct Heartbeat {
-  struct Running: Equatable {
+  struct MemberRun: Equatable {
     let incarnation: Incarnation
     let program: String
     let since: Date
@@ -24,7 +24,7 @@ struct Heartbeat {
   }
 
   let generation: Int
-  let running: [String: Running]
+  let running: [String: MemberRun]
   /// Members with as many waiting messages as they may have.
   let full: Set<String>
   /// The version of each channel whose home the machine is.
@@ -136,7 +136,7 @@ struct Heartbeat {
       else { return nil }
       let info = member[Key.info]?.dictionaryValue?.compactMapValues(\.stringValue) ?? [:]
       guard MemberProfile.fits(info), program.utf8.count <= 1024 else { return nil }
-      return Running(incarnation: incarnation, program: program, since: since, info: info)
+      return MemberRun(incarnation: incarnation, program: program, since: since, info: info)
     }
   }
 }

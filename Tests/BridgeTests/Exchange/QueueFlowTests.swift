@@ -45,7 +45,7 @@ import WormholeSyscalls
     let traffic = QueueTraffic()
     there.out.jobs = traffic
     let proxy = try #require(there.residents[.queue("jobs")])
-    traffic.worked["jobs"] = QueueTraffic.Worked(
+    traffic.worked["jobs"] = QueueTraffic.BorrowedQueue(
       machine: TwoMachines.hereName, queue: try WorkedQueue(proxy), heard: .now)
     return traffic
   }
