@@ -14,7 +14,7 @@ package final class WorkedQueue: Sendable {
   }
 
   /// The end of a message, until the home has it.
-  package struct Ended: Sendable {
+  package struct EndedMessage: Sendable {
     package let file: String
     package let origin: PropertyListValue?
     package let end: LentQueue.End
@@ -26,7 +26,7 @@ package final class WorkedQueue: Sendable {
     package var room = 0
     /// The origins of the messages that have not ended.
     package var held: [PropertyListValue] = []
-    package var ended: [Ended] = []
+    package var ended: [EndedMessage] = []
 
     package init() {}
   }
@@ -78,7 +78,7 @@ package final class WorkedQueue: Sendable {
       }
       for (file, name, end) in ends.sorted(by: { $0.name < $1.name }) {
         look.ended.append(
-          Ended(
+          EndedMessage(
             file: file, origin: origin(of: name, file, .receipts, away), end: self.end(end, name)))
       }
       let present = Set(places.map(\.3.text) + ends.map(\.name.text))

@@ -18,7 +18,7 @@
     }
 
     /// The next action of a player.
-    package enum Doing: Hashable, Sendable {
+    package enum PlayerAction: Hashable, Sendable {
       case call(Call)
       case wait, end, begin
     }
@@ -29,7 +29,7 @@
       package let player: Int?
       package let process: Int?
       package let thread: String
-      package let doing: Doing
+      package let doing: PlayerAction
       /// The file of a call, or the object of a wait.
       package let path: String
       /// The enabled players.
@@ -162,7 +162,7 @@
     package static func step(at number: Int) -> Step {
       let step = turnstile_step_at(Int32(number))!
       let raw = step.pointee
-      let doing: Doing =
+      let doing: PlayerAction =
         switch raw.call {
         case Int32(turnstile_waits): .wait
         case Int32(turnstile_ends): .end
