@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Wormhole
 import WormholeCTesting
@@ -108,6 +109,8 @@ private final class BusyHousehold: Sendable {
   let guest: Guest
   let watching: Subscription
   let names: FolderWatch
+  /// A queue of the program, which makes no call in a forked child.
+  let queue = DispatchQueue(label: "program")
   let container: Container
 
   init(_ path: String) throws {
@@ -140,6 +143,9 @@ private final class BusyHousehold: Sendable {
       }
     }.detach()
     _ = rounds.wait(until: nil) { $0.allSatisfy { $0 >= 20 } ? true : nil }
+    let isUsed = Monitor(false)
+    queue.async { isUsed.signal { $0 = true } }
+    _ = isUsed.wait(until: nil) { $0 ? true : nil }
   }
 }
 
@@ -196,8 +202,10 @@ extension Peer {
       _ = try old.guest.peer("phone").request(1, as: Int.self, within: .seconds(1))
     }
     try refused("joining") { _ = try old.shared.join(as: "other") }
+    let queue = old.queue
     household = nil
     let fresh = try meeting(path)
+    try useQueue(queue, fresh)
     let channel = fresh.channel("copies", of: Int.self)
     let heard = Monitor(0)
     let watching = try channel.watch { change in heard.signal { $0 = change.value ?? 0 } }
@@ -206,6 +214,20 @@ extension Peer {
     guard isHeard == true else { throw Complaint("deaf") }
     watching.stop()
     guard try channel.value == sum else { throw Complaint("not put") }
+  }
+
+  /// A queue of the program makes the library's calls, at once and later.
+  private static func useQueue(_ queue: DispatchQueue, _ container: SharedContainer) throws {
+    let code = Monitor(WormholeError.Code?.none)
+    container.peer("phone").request(1, as: Int.self, on: queue) { end in
+      if case .failure(let error) = end { code.signal { $0 = error.code } }
+    }
+    let end = code.wait(until: .now + .seconds(20)) { $0 }
+    guard end == .forked else { throw Complaint("a request ended with \(end as Any)") }
+    let isCalled = Monitor(false)
+    queue.later(.now + .milliseconds(1)) { isCalled.signal { $0 = true } }
+    let isLate = isCalled.wait(until: .now + .seconds(20)) { $0 ? false : nil } ?? true
+    guard !isLate else { throw Complaint("no later call") }
   }
 }
 
