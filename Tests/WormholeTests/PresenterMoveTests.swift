@@ -1,9 +1,10 @@
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import Wormhole
 
 /// Moves that an access reports, and the presenters of the moved files.
 @Suite(.blocking) struct PresenterMoveTests {
@@ -223,6 +224,36 @@ import WormholeSyscalls
     }
     let room = try scene.arbiters.room(for: AccessPath(scene.path("b")))
     #expect(try room.everyPresenter().values.map { $0.paths.map(\.text) } == [[scene.path("b")]])
+  }
+
+  /// The process that presents the moved file.
+  enum Place: CaseIterable, Sendable { case here, elsewhere, dead }
+
+  /// A mover that is not notified would wait for the presenter until the deadline.
+  @Test(arguments: Place.allCases)
+  func theMoverIsNotifiedOnceThePresenterHasFollowed(_ place: Place) throws {
+    let (old, new) = (scene.path("a"), scene.path("b"))
+    var peer: Running?
+    if place == .here {
+      try Coordinator(scene.arbiters).present(old, as: Coordinator.Presenter())
+    } else {
+      peer = try scene.presenting("a")
+    }
+    let room = try scene.arbiters.room(for: AccessPath(old))
+    let (name, entry) = try #require(try room.everyPresenter().first)
+    let endpoint = try PresenterEndpoint.of(room)
+    #expect((entry.guest == endpoint.address) == (place == .here))
+    if place == .dead {
+      try peer?.child.send(.kill)
+      _ = try peer?.outcome()
+    }
+    let ended = Heard<Bool>()
+    let move = PresenterMove(
+      presenter: name.number, from: old, to: new, tells: true, inside: [])
+    endpoint.move(move, entry) { ended.add(true) }
+    try ended.wait("the end of the move") { $0 == [true] }
+    guard place != .dead else { return }
+    #expect(try room.everyPresenter().values.map { $0.paths.map(\.text) } == [[new]])
   }
 
   @Test func aForeignWordOfAMoveLeadsNowhere() {
