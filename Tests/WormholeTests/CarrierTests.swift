@@ -155,6 +155,16 @@ import WormholeSyscalls
     try send(2) { $0.id = "chosen" }
   }
 
+  /// The outcome of the other machine and a reason of this one may meet.
+  @Test func aSettledMessageIsNotDeadLettered() throws {
+    let sent = try send(1)
+    let name = try printer.waiting()[0]
+    #expect(try printer.claim(name) && printer.settle(name, .delivered))
+    #expect(throws: Never.self) { try printer.giveUp(name, "no paper") }
+    #expect(sent.waitForEnd(until: .now + patience) == .delivered)
+    #expect(try meeting.names("members/printer/dead") == [])
+  }
+
   @Test func aMessageWithoutAReceiptIsRemoved() throws {
     try meeting.container.peer("printer").send(1, .quick { $0.wantsOutcome = false })
     let name = try printer.waiting()[0]

@@ -41,6 +41,19 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// The last attempt fails after the next incarnation has claimed the message.
+  @Test(.blocking) func aMessageOfTheNextLifeIsNotDeadLettered() throws {
+    try phone.send(1, .quick())
+    let old = try meeting.another { $0.mailbox.attempts = 1 }.join(as: "watch")
+    let message = try old.take(1)[0]
+    old.leave()
+    let new = try join()
+    let next = try new.take(1)[0]
+    #expect(try failure { try message.fail("too late") }.code == .superseded)
+    #expect(try leaveInHand("dead") == [])
+    try next.acknowledge()
+  }
+
   /// A member that has left may still be notified, when another instance already has joined.
   @Test(.blocking) func whoHasLeftTakesNoReceipts() throws {
     try phone.send(1, .quick())

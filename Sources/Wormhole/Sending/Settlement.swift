@@ -78,6 +78,8 @@ struct Settlement: Sendable {
 
   /// Links a file among the dead letters; false if its only name now is there.
   private func bury(_ claimed: ClaimedName) throws(WormholeError) -> Bool {
+    let operation = "dead-letter message"
+    var isGone = false
     do throws(Errno) {
       do throws(Errno) {
         try claims.link(claimed.text, from: .claimed, to: home, .dead, as: claimed.name.text)
@@ -85,13 +87,24 @@ struct Settlement: Sendable {
       } catch {
         // A directory can have only one name, and is not a message.
         let status = try claims.status(of: claimed.text, in: .claimed)
+        isGone = status == nil
         guard status?.kind == .directory else { throw error }
         _ = try claims.move(
           claimed.text, from: .claimed, to: home, .dead, as: claimed.name.text)
         return false
       }
     } catch {
-      throw WormholeError(error, "dead-letter message", claimed.name.id, at: home)
+      guard isGone else { throw WormholeError(error, operation, claimed.name.id, at: home) }
+      forgetReason(of: claimed.name)
+      throw superseded(operation, claimed, error)
+    }
+  }
+
+  /// Removes the reason of a message that is not dead-lettered after all.
+  private func forgetReason(of name: MessageName) {
+    _ = Errno.of { () throws(Errno) in
+      guard try home.status(of: name.text, in: .dead) == nil else { return }
+      _ = try home.remove(name.reasonFile, from: .dead)
     }
   }
 
