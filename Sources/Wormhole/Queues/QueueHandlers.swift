@@ -22,15 +22,16 @@ final class QueueHandlers: Stoppable {
   }
 
   func begin() {
-    let tasks = (0..<concurrency).map { _ in
-      Task.detached {
-        await Self.$current.withValue(ObjectIdentifier(self)) {
-          while let message = await self.worker.next() { await self.handle(message) }
+    // Under the lock: a stop comes before the tasks, which then call no closure, or finds them all.
+    tasks.withLock { tasks in
+      tasks = (0..<concurrency).map { _ in
+        Task.detached {
+          await Self.$current.withValue(ObjectIdentifier(self)) {
+            while let message = await self.worker.next() { await self.handle(message) }
+          }
         }
       }
     }
-    self.tasks.withLock { $0 = tasks }
-    if worker.hasStopped { for task in tasks { task.cancel() } }
   }
 
   private func handle(_ message: Message) async {

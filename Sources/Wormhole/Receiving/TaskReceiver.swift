@@ -135,15 +135,16 @@ final class TaskReceiver: Stoppable {
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
   func begin() {
-    let task = Task.detached {
-      await Self.$current.withValue(ObjectIdentifier(self)) { await self.run() }
-      self.limit?.end()
-      // A member that leaves waits for this moment.
-      self.state.signal { $0 = State(task: nil, hasEnded: true) }
-      self.pump.one.mailbox.tasks.remove(self)
+    // Under the lock: a stop comes before the task, which then calls no closure, or finds the task.
+    state.withLock { state in
+      state.task = Task.detached {
+        await Self.$current.withValue(ObjectIdentifier(self)) { await self.run() }
+        self.limit?.end()
+        // A member that leaves waits for this moment.
+        self.state.signal { $0 = State(task: nil, hasEnded: true) }
+        self.pump.one.mailbox.tasks.remove(self)
+      }
     }
-    state.withLock { if !$0.hasEnded { $0.task = task } }
-    if hasStopped { task.cancel() }
   }
 
   private func run() async {
