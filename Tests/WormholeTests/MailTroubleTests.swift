@@ -279,6 +279,34 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// A handler that rethrows the error of its acknowledgement has handled the message.
+  @Test(.blocking) func anAcknowledgementThatFailsIsNoFailedAttempt() throws {
+    let pair = try Pair { $0.mailbox.attempts = 1 }
+    let sent = try pair.phone.send(contentsOf: [1, 2], .quick())[0]
+    // As above.
+    let phone = try pair.meeting.folder("members/phone")
+    try phone.rename("receipts", to: phone, "away")
+    _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
+    let ends = Heard<WormholeError.Code?>()
+    let receiving = try pair.watch.receive { message in
+      do throws(WormholeError) {
+        try message.acknowledge()
+        ends.add(nil)
+      } catch {
+        ends.add(error.code)
+        throw error
+      }
+    }
+    try ends.wait("both") { $0.count == 2 }
+    #expect(ends.all.first == .some(nil) && ends.all.last != .some(nil))
+    try phone.rename("away", to: phone, "receipts", .exchanging)
+    try phone.unlink("away")
+    #expect(try sent.waitForEnd() == .delivered)
+    receiving.stop()
+    #expect(ends.count == 2)
+    #expect(try pair.files("dead") == [])
+  }
+
   /// A call of `pendingMessages` may make a second object of a message that a program retains.
   @Test(.blocking) func eachObjectOfAMessageReceivesItsOutcome() throws {
     let pair = try Pair()
