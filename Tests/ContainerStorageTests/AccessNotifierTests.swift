@@ -69,6 +69,34 @@ import WormholeSyscalls
     #expect(bell.endedCount(of: [name]) == 1)
   }
 
+  /// The file of a dead process's access stays: only the end of the process is reported.
+  @Test func theEndOfAProcessWakesAllWaiters() throws {
+    try folder.descriptor.makeDirectory("groups", mode: 0o700)
+    let (path, groups) = (folder.path + "/file", folder.path + "/groups")
+    let room = try Arbiters(.testing(), root: groups).room(for: AccessPath(path))
+    let peer = try Running(
+      .coordinate(.write, path, .linger, takeOverAfterMilliseconds: nil),
+      environment: ["WORMHOLE_ROOT=\(groups)"])
+    try eventually("it writes") { try peer.output == "inside\n" }
+    let bell = room.bell
+    bell.enter(room)
+    defer { bell.leave() }
+    let isWoken = Monitor(false)
+    let rings = bell.rings
+    let waiter = try Thread("waiter") {
+      bell.wait(for: [Self.name(0)], since: rings, until: .distantFuture)
+      isWoken.withLock { $0 = true }
+    }
+    try eventually("the waiter sleeps") { bell.sleeperCount == 1 }
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    #expect(throws: Never.self) {
+      try eventually("the waiter is woken") { isWoken.withLock { $0 } }
+    }
+    bell.hear(nil)
+    waiter.join()
+  }
+
   /// An access that has ended before a waiter sleeps does not let it sleep.
   @Test func whatHasEndedIsNotWaitedFor() throws {
     let bell = room.bell

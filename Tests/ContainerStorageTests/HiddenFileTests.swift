@@ -87,6 +87,29 @@ import WormholeSyscalls
     #expect(try folder.descriptor.names() == [])
   }
 
+  /// The access's file stays as long as its directory, which no process would find otherwise.
+  @Test func aDirectoryThatIsRemovedInPartIsRemovedLater() throws {
+    let room = try AccessDirectory(Container.open(folder.path + "/c", options: .testing()))
+    let claim = AccessClaim([.init(target, writes: true)], purpose: "")
+    var request = AccessRequest(claim, subject: "target")
+    request.replaced = [target]
+    let access = AccessExecutor(room, request, .unlimited)
+    try access.begin()
+    let (name, home) = try (#require(access.name), #require(access.home))
+    let new = UserPath(try #require(access.newPaths.first))
+    let own = try open(new.directory)
+    for number in 1...20 { _ = try own.open("\(number)", [.writeOnly, .create], mode: 0o600) }
+    #expect(try room.discard(name, in: home, most: 5) == .unfinished)
+    #expect(try room.passedNames(in: home) == [name])
+    room.leave(name)
+    room.removeLeft(in: home, most: 5)
+    #expect(try room.passedNames(in: home) == [name])
+    room.removeLeft(in: home)
+    #expect(try room.passedNames(in: home) == [])
+    #expect(try folder.descriptor.names() == ["c"])
+    #expect(throws: WormholeError.self) { try access.end(commits: false) }
+  }
+
   /// A directory that another user fills is left in the end, and so is a directory that is too
   /// deep.
   @Test func whatIsRemovedHasBounds() throws {
