@@ -144,6 +144,23 @@ import WormholeSyscalls
     #expect(try meeting.bytes(of: "system/defaults.app/value.plist") == before)
   }
 
+  /// Another tool writes the same value during the first try, and takes no lock.
+  @Test(.blocking) func aSecondTryWithoutAChangeReportsNoVersion() throws {
+    let (model, value) = (try Meeting(), "system/defaults.app/value.plist")
+    try model.container.defaults("app").set(1, forKey: "a")
+    let bytes = try model.bytes(of: value)
+    var tries = 0
+    let version = try defaults.change { values throws(WormholeError) in
+      tries += 1
+      values["a"] = 1
+      guard tries == 1, let folder = try? meeting.folder("system/defaults.app") else { return }
+      try? folder.open("made", [.writeOnly, .create], mode: 0o600).write(bytes)
+      try? folder.rename("made", to: folder, "value.plist")
+    }
+    #expect(version == nil && tries == 2)
+    #expect(try defaults.change { $0["a"] = 2 } == 2)
+  }
+
   @Test(.blocking) func aDamagedSuiteIsAnErrorUntilItIsEmptied() throws {
     try defaults.set(1, forKey: "a")
     try meeting.overwrite("system/defaults.app/value.plist", [1])
