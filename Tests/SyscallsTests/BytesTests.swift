@@ -52,6 +52,16 @@ import WormholeSyscalls
     #expect(calls.count > 1)
   }
 
+  /// A signal ends the write to a pipe early.
+  @Test func continuesShortWritesToAPipe() throws {
+    let (pipe, bytes) = (try SharedPipe(), Array("0123456789".utf8))
+    let calls = try FaultPoints.with([FaultRule(.write, persistent: true, .short)]) {
+      try pipe.feed(bytes)
+    }
+    #expect(try pipe.collect(limit: 100) == bytes)
+    #expect(calls.count { $0.hasPrefix("write") } > 1)
+  }
+
   @Test func stopsAtAnErrorAfterAShortWrite() throws {
     let file = try folder.descriptor.open("file", [.writeOnly, .create], mode: 0o600)
     let rules = [FaultRule(.write, .short), FaultRule(.write, number: 2, .fail(.noSpace))]

@@ -146,8 +146,9 @@ extension Descriptor {
   }
 }
 
+/// Returns how many of `count` bytes a call may transfer: fewer if a test has them cut short.
 @inline(__always)
-private func shortened(_ call: Call, _ descriptor: CInt, _ count: Int) -> Int {
+func shortened(_ call: Call, _ descriptor: CInt, _ count: Int) -> Int {
   #if FAULT_POINTS
     FaultPoints.limit(call, descriptor, count)
   #else

@@ -38,10 +38,9 @@ package final class SharedPipe: Sendable {
     var done = 0
     while done < bytes.count {
       let (writing, rest) = (writing, done)
+      let count = shortened(.write, writing, bytes.count - rest)
       done += try perform(.write, on: writing) {
-        bytes.withUnsafeBytes {
-          WormholeLibC.write(writing, $0.baseAddress! + rest, bytes.count - rest)
-        }
+        bytes.withUnsafeBytes { WormholeLibC.write(writing, $0.baseAddress! + rest, count) }
       }
     }
   }
