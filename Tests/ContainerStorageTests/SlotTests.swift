@@ -49,6 +49,41 @@ import WormholeSyscalls
     #expect(try staging.names() == [])
   }
 
+  /// On a full disk, the staged file would take up space until the next change.
+  @Test(arguments: [
+    ("write~1.d/next@1:before:fail=ENOSPC", Durability.process),
+    ("write~1.d/next@1:before:fail=ENOSPC", .power),
+    ("fsync~1.d/next@1+:before:fail=EIO", .power),
+    ("rename~value.plist@1:before:fail=EIO", .process),
+    ("rename~value.plist@1:before:fail=EIO", .power),
+  ])
+  func aChangeThatFailsLeavesNothingStaged(_ fault: String, _ durability: Durability) throws {
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<2 { try slot.add(durability: .power) }
+    let rule = try #require(FaultRule(fault))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try slot.add(durability: durability) }
+    }
+    #expect(try container.contents("channels", "n", "lock", "1.d") == [])
+    #expect(try slot.number() == 2)
+  }
+
+  /// A tool that takes no lock makes the value, and the second try does not change it.
+  @Test func aTryThatIsGivenUpLeavesNothingStaged() throws {
+    let slot = try container.slot(.channels, "n")
+    let bytes = try BinaryEncoder().encode(7)
+    var tries = 0
+    try slot.change("update") { _ in
+      tries += 1
+      guard tries == 1 else { return .none }
+      let path = container.path("channels", "n", "value.plist")
+      try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600).write(bytes)
+      return .put(bytes)
+    }
+    #expect(tries == 2)
+    #expect(try container.contents("channels", "n", "lock", "1.d") == [])
+  }
+
   @Test func anUpdateThatThrowsChangesNothing() throws {
     struct Mine: Error {}
     let slot = try container.slot(.channels, "n")
