@@ -2,8 +2,9 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
 import WormholeSyscalls
+
+@testable import Wormhole
 
 /// Requests whose outcome goes to a callback, and guests that reply.
 @Suite(.blocking) struct InquiryTests {
@@ -181,6 +182,24 @@ import WormholeSyscalls
     try ended.wait("its end") { $0.count == 5 }
     #expect(ended.all == [.cancelled, .unreachable, .timedOut, nil, .unreachable])
     responding.stop()
+  }
+
+  /// Every request ends once, also a request that is never placed.
+  @Test func aRequestThatCannotBeWrittenEnds() throws {
+    struct Unwritable: Encodable {
+      func encode(to encoder: any Encoder) throws { throw Missing() }
+    }
+    let pair = try Pair()
+    let ended = Heard<WormholeError.Code?>()
+    pair.phone.request(Unwritable(), as: Int.self, within: .seconds(600)) { end in
+      if case .failure(let error) = end { ended.add(error.code) } else { ended.add(nil) }
+    }
+    try ended.wait("its end") { $0 == [.invalidValue] }
+    // An access requests the presenters' replies in this way.
+    let replies = Heard<Bool?>()
+    pair.phone.request(
+      Unwritable(), kind: "k", within: .seconds(600), ended: { replies.add($0) })
+    try replies.wait("no reply") { $0 == [nil] }
   }
 
   /// The deadlines of later requests are checked after the first has passed.
