@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import TestTraits
 import Testing
@@ -30,6 +31,30 @@ import WormholeSyscalls
     }
     thread.join()
     return failure.withLock { $0 }
+  }
+
+  /// The lock file's thread fails when its caller has stopped waiting.
+  @Test func anEarlierFailureIsNotReportedToTheNextWaiter() throws {
+    try folder.write("", to: "lock")
+    let path = folder.path + "/lock"
+    let lock = LockFile(number: 1, file: try Descriptor.open(path: path, [.readWrite]))
+    let own = try lock.file.duplicate()
+    // The kernel locks no descriptor of this kind.
+    let useless = try Descriptor.open(path: path, [.path])
+    #expect(dup2(useless.rawValue, lock.file.rawValue) == lock.file.rawValue)
+    try lock.request()
+    lock.giveUp()
+    #expect(throws: Errno.badDescriptor) {
+      try eventually("the thread has failed") { try lock.tryLock() }
+    }
+    #expect(dup2(own.rawValue, lock.file.rawValue) == lock.file.rawValue)
+    // While another open file has the lock, the thread waits.
+    let other = try Descriptor.open(path: path, [.readWrite])
+    #expect(try other.tryLock(.exclusive))
+    try lock.request()
+    #expect(throws: Never.self) { try lock.wait(until: .now) }
+    try other.unlock()
+    #expect(try lock.wait(until: .now + patience))
   }
 
   /// The waiting thread in the kernel's queue gets the lock later, when no caller wants it any
