@@ -11,6 +11,7 @@ import WormholeSyscalls
 ///                     transfers numbers, each fifth in a file, and says before and after each
 ///     activate        activates, and waits until that is over
 ///     await=LINE      waits until it has been told that
+///     unreadable      reads and sends while this thread cannot read the pairing
 ///     die-in=WORD     is killed inside the first callback whose line begins so
 ///     die             is killed
 ///     drain           ends in order: what was handled does not come again
@@ -67,12 +68,24 @@ final class WatchSide: NSObject, WCSessionDelegate, @unchecked Sendable {
     case "file": session.transferFile(URL(fileURLWithPath: word), metadata: ["path": word])
     case "burst": burst(word.split(separator: ",").map(String.init), session)
     case "await": wait(word)
+    case "unreadable": useUnreadable(session)
     case "die-in": deadly.withLock { $0 = word }
     case "die": die()
     case "drain": session.end()
     case "refuse": session.delegate = nil
     default: fatalError("what is '\(step)'?")
     }
+  }
+
+  private func useUnreadable(_ session: WCSession) {
+    #if FAULT_POINTS
+      let rule = FaultRule(
+        .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
+      FaultPoints.with([rule]) {
+        take("message=1", session)
+        say("paired \(session.isPaired)")
+      }
+    #endif
   }
 
   private func burst(_ words: [String], _ session: WCSession) {

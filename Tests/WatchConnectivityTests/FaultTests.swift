@@ -59,6 +59,16 @@ import WormholeSyscalls
   private let pairingIsUnreadable = FaultRule(
     .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
 
+  /// No property reports an error: the log has the reason.
+  @Test func thatThePairingIsUnreadableIsLogged() throws {
+    try processes.pairing.setInRange(true)
+    let watch = try processes.start("watch", ["activate", "unreadable", "await=never"])
+    try processes.wait(watch, ["activated 2", "paired false", "message failed 7001"])
+    let entry = "cannot read channel '\(Pairing.channelName)': too many open files"
+    let errors = try watch.errors
+    #expect(errors.contains(entry), "\(errors)")
+  }
+
   // MARK: Reports
 
   @Test func theEndThatCouldNotBeReadIsTold() throws {
