@@ -100,7 +100,7 @@ struct ScheduleTests {
     ("remove-without-fence", "names", 1, "lost: "), ("heal-by-rename", "repair", 1, "lost: "),
     ("no-progress", "batch", 1, "twice: "), ("remove-listed", "members", 1, "lost: "),
     ("skip-interrupted", "late", 1, "lost: "), ("accept-late", "queue", 1, "twice: "),
-    ("trust-old-look", "present", 1, "lost: "),
+    ("trust-old-look", "present", 1, "lost: "), ("move-unwaited", "moved", 0, "unsaved: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
@@ -129,6 +129,26 @@ struct ScheduleTests {
     // With the mechanism the same line breaks no promise; at most a move has no sense there.
     let whole = try schedules([], schedule: line).output
     #expect(whole.contains("\nevery promise was kept") || whole.contains("\nastray: "), "\(whole)")
+  }
+
+  /// Drawn orders have found these lines, with hundreds of moves before they were shrunk.
+  @Test(arguments: [("trust-askers", "moved 1 874:kill2", "paused: ")])
+  func aDrawnLineShowsTheMissingMechanismEachTime(
+    _ mutant: String, _ line: String, _ violation: String
+  ) throws {
+    let all = try (0..<3).map { _ in try schedules(["--mutant", mutant], schedule: line) }
+    #expect(all.allSatisfy { $0.status == .exited(1) && $0.output == all[0].output })
+    #expect(all[0].output.contains("\n\(violation)"), "\(all[0].output)")
+    let whole = try schedules([], schedule: line).output
+    #expect(whole.contains("\nevery promise was kept"), "\(whole)")
+  }
+
+  /// The process that moves the file is killed at each step.
+  @Test func aPresenterFollowsEachMoveOrKnowsOfNone() throws {
+    let result = try schedules([
+      "--scenario", "moved", "--harm", "kills", "--drawn", "0", "--budget", "60", "--jobs", "1",
+    ])
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
   /// The receiver is killed at each step, and its successor receives the latest context.

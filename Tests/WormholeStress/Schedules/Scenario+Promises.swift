@@ -31,6 +31,7 @@
       case .ask, .left: brokenRequest(notes)
       case .queue: brokenQueue(notes)
       case .present: brokenAccess(notes)
+      case .moved: brokenMove(notes)
       }
     }
 

@@ -9,7 +9,7 @@
   enum Scenario: String, CaseIterable {
     case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
       left
-    case queue, present
+    case queue, present, moved
 
     var purpose: String {
       switch self {
@@ -28,6 +28,7 @@
       case .left: "a request to a member that leaves and joins again"
       case .queue: "two workers of a queue, one is killed or suspended"
       case .present: "two accesses to a file, and its presenter with unsaved content"
+      case .moved: "a file is moved, presented and written"
       }
     }
 
@@ -50,7 +51,7 @@
     /// What happens to a process at each of its steps, unless the command line says otherwise.
     var harm: ScheduleSearch.Harm {
       switch self {
-      case .updaters, .power, .mail, .cancel, .members, .left, .present: []
+      case .updaters, .power, .mail, .cancel, .members, .left, .present, .moved: []
       case .takeover, .several, .names, .repair: .suspensions
       case .batch, .late, .ask: .kills
       case .queue: [.kills, .suspensions]
@@ -62,8 +63,14 @@
 
     /// Whether each order with a harm of the process is run.
     ///
-    /// The workers of a queue are alike, and a sender is killed in `batch`.
-    func isHarmed(_ process: Int) -> Bool { self != .queue || process == 1 }
+    /// The workers of a queue are alike, and a sender is killed in `batch`. Of a move, it is the
+    /// process that moves; drawn orders kill the other ones too.
+    func isHarmed(_ process: Int) -> Bool {
+      switch self {
+      case .queue, .moved: process == 1
+      default: true
+      }
+    }
 
     /// The most preemptions in an order, unless the command line says otherwise.
     var preemptions: Int {
@@ -71,7 +78,7 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members: 0
+      case .members, .moved: 0
       default: 1
       }
     }
@@ -79,7 +86,7 @@
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
       switch self {
-      case .updaters, .takeover, .power, .several, .names, .repair, .present: true
+      case .updaters, .takeover, .power, .several, .names, .repair, .present, .moved: true
       default: false
       }
     }
@@ -118,6 +125,7 @@
       case .queue:
         if number == 0 { try sendJobs(path) } else { try work(path, for: .seconds(1)) }
       case .present: try access(number, path)
+      case .moved: try move(number, path)
       }
     }
 
@@ -208,6 +216,7 @@
 
     private func check(_ path: String) throws {
       if self == .present { return try checkAccess(path) }
+      if self == .moved { return try checkMove(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
@@ -228,7 +237,7 @@
       case .late:
         members.append(try container.join(as: "b"))
         try Self.receiveContexts(as: members[0], for: time)
-      case .ask, .left, .queue, .present: break
+      case .ask, .left, .queue, .present, .moved: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
@@ -249,7 +258,7 @@
     case attempted = 1
     case added, version, sent, received, redelivered, acknowledging, acknowledged, cancelling
     case cancelled, outcome, problem, done, partly, first, second, removed, refused, replied, late
-    case began, ended
+    case began, ended, asked, resumed, moved, told, shown, presented, place
 
     func write(_ value: Int) {
       Turnstile.note(rawValue)

@@ -300,6 +300,12 @@
       // Without a move, most orders are astray.
       if found.violation.starts(with: "astray: ") { return found }
       let kind = found.violation.prefix { $0 != ":" }
+      // Without some of their turns most orders are astray; without all of them none is.
+      var harms = best.schedule
+      harms.entries.removeAll { if case .go = $0.move { true } else { false } }
+      if let violation = try rounds.run(harms), violation.prefix(while: { $0 != ":" }) == kind {
+        best = Found(schedule: harms, violation: violation)
+      }
       var size = max(1, best.schedule.entries.count / 2)
       while true {
         var start = 0
