@@ -143,6 +143,12 @@ struct ScheduleTests {
     #expect(whole.contains("\nevery promise was kept"), "\(whole)")
   }
 
+  /// A writer has notified the presenter, which then reads in an access of its own and is refused.
+  @Test func aWriterThatIsSuspendedBeforeItLeavesNotifiesAgain() throws {
+    let result = try schedules([], schedule: "moved 1 923:stop2=3000")
+    #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
+  }
+
   /// The process that moves the file is killed at each step.
   @Test func aPresenterFollowsEachMoveOrKnowsOfNone() throws {
     let result = try schedules([

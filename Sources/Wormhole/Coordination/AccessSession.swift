@@ -144,6 +144,8 @@ final class AccessSession: Sendable {
     }
     // Notify before leaving. If this process dies earlier, the process that removes its access file
     // notifies the presenters. After the access has left, no process would.
+    let options = executors.first?.room.container.options
+    let notified = options?.environment.now()
     presenters.end(wrote: true, moves: held.moves)
     for executor in all {
       do throws(WormholeError) {
@@ -154,6 +156,13 @@ final class AccessSession: Sendable {
         let isLate = replaces && failure == nil && executor.request.replaced.isEmpty
         if !isLate || error.code != .superseded { failure = failure ?? error }
       }
+    }
+    // If this process was suspended since the notice, the access of a presenter that wanted to read
+    // the change was refused with `stopped`.
+    if let options, let notified, options.environment.now() - notified > options.lease,
+      !Mutants.has(.tellOnce)
+    {
+      presenters.end(wrote: true, moves: held.moves)
     }
     if let failure { throw failure }
   }

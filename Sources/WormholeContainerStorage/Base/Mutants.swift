@@ -38,6 +38,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case waitAgain
   case trustAskers
   case moveUnwaited
+  case tellOnce
   case dropLateResume
   case forgetBuried
   case noInheritance

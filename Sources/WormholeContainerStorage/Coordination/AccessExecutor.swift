@@ -48,7 +48,7 @@ package final class AccessExecutor: @unchecked Sendable {
   var files: [HiddenFile] = []
   private(set) var name: AccessName?
 
-  let room: AccessDirectory
+  package let room: AccessDirectory
   var held: [AccessToken] = []
   package let request: AccessRequest
   let patience: Patience
