@@ -101,6 +101,7 @@ struct ScheduleTests {
     ("no-progress", "batch", 1, "twice: "), ("remove-listed", "members", 1, "lost: "),
     ("skip-interrupted", "late", 1, "lost: "), ("accept-late", "queue", 1, "twice: "),
     ("trust-old-look", "present", 1, "lost: "), ("move-unwaited", "moved", 0, "unsaved: "),
+    ("keep-lost", "ask", 1, "blocked: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
@@ -141,6 +142,13 @@ struct ScheduleTests {
     #expect(all[0].output.contains("\n\(violation)"), "\(all[0].output)")
     let whole = try schedules([], schedule: line).output
     #expect(whole.contains("\nevery promise was kept"), "\(whole)")
+  }
+
+  /// The member is killed at each step, of its own and of the requester's.
+  @Test func aRequestToAKilledPeerEndsInEveryOrder() throws {
+    let result = try schedules(
+      ["--scenario", "ask", "--drawn", "0", "--budget", "60", "--jobs", "1"])
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
   /// A writer has notified the presenter, which then reads in an access of its own and is refused.

@@ -200,7 +200,7 @@ final class LivePeers: Sendable {
       state.known[peer]?.forget()
     }
     let lost = asked.filter { $0 != living }
-    guard !lost.isEmpty else { return }
+    guard !lost.isEmpty, !Mutants.has(.keepLost) else { return }
     takeAnswers()
     asking.fail(peer, lost, "the peer ended or left before its reply")
   }

@@ -87,6 +87,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case trustOldNotice
   case trustLooking
   case tellChangesOnly
+  case keepLost
   case forgetWanted
   case tellOtherWatch
   case countReturned
