@@ -3,10 +3,9 @@
   import WormholeContainerStorage
   import WormholeSyscalls
 
-  /// A process moves a file that another process presents, and a third one writes to.
+  /// A mover, a presenter and a writer share a file.
   ///
-  /// Each write adds a digit of its own, in one call, so a process that is killed leaves content
-  /// that is whole.
+  /// Each write adds its own digit in a single call, so a killed process leaves whole content.
   extension Scenario {
     private struct Paths {
       let old: String
@@ -20,7 +19,7 @@
 
     private enum Digit {
       static let presenter = 1
-      /// What the presenter has not saved since the move.
+      /// The presenter's addition after the move.
       static let followed = 10
       static let mover = 100
       static let writer = 1000
@@ -30,7 +29,7 @@
     private struct Presented {
       var path: String
       var unsaved = Digit.presenter
-      /// Accesses before the race only read, and nothing is saved for them.
+      /// Accesses before the race only read: the presenter saves nothing.
       var saves = false
     }
 
@@ -58,7 +57,7 @@
         default: try writeWhereItIs(paths, coordinator)
         }
       } catch let error as WormholeError where error.code == .stopped {
-        // Another process is suspended inside of its access.
+        // The conflicting process is suspended inside its access.
         Note.refused.write(number)
       }
       Turnstile.finish()
@@ -90,7 +89,7 @@
       }
     }
 
-    /// Writes at the old path, or at the new one once the file has moved.
+    /// Writes at the old path, or at the new path after the move.
     private func writeWhereItIs(_ paths: Paths, _ coordinator: Coordinator) throws {
       for path in [paths.old, paths.new] {
         let isThere = try coordinator.write(path) { path in
@@ -155,7 +154,7 @@
       do {
         try body()
       } catch let error as WormholeError where error.code == .stopped {
-        // The other access notifies the presenter once more when it ends.
+        // The suspended access notifies the presenter again at its end.
         Note.refused.write(0)
       } catch {
         Turnstile.setText("\(error)")
@@ -200,7 +199,7 @@
     private static func add(_ number: Int, to path: String) throws -> Int {
       let before = try content(of: path)
       Note.first.write(before)
-      // Gives the other processes their turn.
+      // Gives the turn to the rest of the processes.
       pause(.milliseconds(1))
       let file = try Descriptor.open(path: path, .writeOnly)
       Note.attempted.write(number)
@@ -228,7 +227,7 @@
       let writes: Bool
       let begin: Int
       var end: Int?
-      /// The content that a writer has found.
+      /// The content found by a writer.
       var found: Int?
 
       func conflicts(with other: Body) -> Bool {
@@ -303,7 +302,7 @@
       if count(.presented, [notes[3]]) > 0 { return "left: the presenter of an ended process" }
       guard !Turnstile.wasKilled(0) else { return nil }
       let (presented, moves) = (values(.presented, in: notes[0]), values(.moved, in: notes[0]))
-      // A process that is killed may have moved the file without telling.
+      // A killed process may have moved the file without a notice.
       let isSure = !Turnstile.wasKilled(1) || count(.told, notes) > 0
       let isKnown = count(.partly, notes) > 0
       if isSure ? moves != (isKnown ? [2] : []) : moves.count > 1 || !isKnown && !moves.isEmpty {
@@ -321,7 +320,7 @@
       return nil
     }
 
-    /// A writer that has not found what the presenter had not saved.
+    /// Returns a violation if a writer has missed unsaved content of the presenter.
     private func unasked(_ bodies: [Body], _ notes: [[Pair]]) -> String? {
       guard !Turnstile.wasKilled(0) else { return nil }
       for body in bodies where body.process > 0 {

@@ -32,7 +32,7 @@
       }
     }
 
-    /// All processes, including the one that checks.
+    /// All processes, including the checker.
     var processes: Int {
       switch self {
       case .updaters, .takeover, .power, .repair, .left, .present: 3
@@ -63,8 +63,8 @@
 
     /// Whether each order with a harm of the process is run.
     ///
-    /// The workers of a queue are alike, and a sender is killed in `batch`. Of a move, it is the
-    /// process that moves; drawn orders kill the other ones too.
+    /// The workers of a queue are alike, and a sender is killed in `batch`. In `moved` the mover is
+    /// killed; drawn orders kill the presenter and the writer too.
     func isHarmed(_ process: Int) -> Bool {
       switch self {
       case .queue, .moved: process == 1

@@ -36,7 +36,7 @@
     var deadline: Instant
     /// Whether every order in the bounds was run.
     private(set) var isComplete = false
-    /// The orders of this search that were run.
+    /// The orders run by this search.
     private(set) var orders = 0
     /// The number of orders that were left out: each equals an order that was run.
     private(set) var equalOrders = 0
@@ -300,7 +300,7 @@
       // Without a move, most orders are astray.
       if found.violation.starts(with: "astray: ") { return found }
       let kind = found.violation.prefix { $0 != ":" }
-      // Without some of their turns most orders are astray; without all of them none is.
+      // An order without some of its turns is often astray, an order of harms alone never.
       var harms = best.schedule
       harms.entries.removeAll { if case .go = $0.move { true } else { false } }
       if let violation = try rounds.run(harms), violation.prefix(while: { $0 != ":" }) == kind {
