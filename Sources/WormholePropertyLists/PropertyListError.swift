@@ -76,7 +76,7 @@ extension PropertyListError: CustomStringConvertible {
 extension PropertyListError {
   /// Translates the standard library's coding errors into errors of this module; any other error is
   /// the caller's own.
-  static func translating(_ error: any Error) -> any Error {
+  package static func translating(_ error: any Error) -> any Error {
     switch error {
     case let error as DecodingError: Self(error)
     case let error as EncodingError: Self(error)

@@ -108,4 +108,24 @@ import WormholeSyscalls
     #expect(seats == "at '[0].seats': a string where Int is expected")
     #expect(try reason([["film": "M"]]) == "at '[0]': no key 'seats' (reading 'Array<Order>')")
   }
+
+  /// The receiver knows the message's index, so the path begins in the message's value.
+  @Test func aMismatchInABatchNamesThePathInItsMessage() throws {
+    let pair = try Pair()
+    let values: [PropertyListValue] = [
+      ["film": "M", "seats": "two"], ["film": "M", "seats": 2], ["film": "M"],
+    ]
+    try pair.phone.send(contentsOf: values, .quick())
+    let messages = try pair.watch.take(3)
+    let errors = try [0, 2].map { index in
+      try failure { _ = try messages[index].value(as: Order.self) }
+    }
+    #expect(errors.map(\.code) == [.typeMismatch, .typeMismatch])
+    let reasons = errors.map(\.reason)
+    #expect(
+      reasons == [
+        "at 'seats': a string where Int is expected", "no key 'seats' (reading 'Order')",
+      ])
+    #expect(try messages[1].value(as: Order.self).seats == 2)
+  }
 }

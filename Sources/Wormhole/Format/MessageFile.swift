@@ -91,7 +91,10 @@ enum MessageFile {
 
     private struct Element: Decodable {
       let result: Result<Value, any Error>
-      init(from decoder: any Decoder) throws { result = Result { try Value(from: decoder) } }
+      init(from decoder: any Decoder) throws {
+        // The decoder itself translates only the error that ends the decoding.
+        result = Result { try Value(from: decoder) }.mapError(PropertyListError.translating)
+      }
     }
 
     init(from decoder: any Decoder) throws {
