@@ -2,6 +2,10 @@
 struct SourceFile: Sendable {
   /// From the package's root.
   let path: String
+  /// The room, or the test target, that the file belongs to.
+  let room: String
+  // The rules ask each word of the package for these.
+  let isSwift, isSource, isTest: Bool
   let lines: [String]
   /// The lines with comments and the contents of strings blanked out.
   let code: [String]
@@ -15,34 +19,29 @@ struct SourceFile: Sendable {
 
   init(_ path: String, _ text: String) {
     self.path = path
+    let parts = path.split(separator: "/")
+    room = parts.count > 2 ? String(parts[1]) : ""
+    isSwift = path.hasSuffix(".swift")
+    let isTool = parts.first == "Tests" && Self.tools.contains(room)
+    isSource = parts.first == "Sources" || isTool
+    isTest = parts.first == "Tests" && !isTool
     let bytes = Array(text.utf8)
     endsInNewline = bytes.last == newline && bytes.dropLast().last != newline
     lines = Self.lines(bytes)
-    var parts = Parts(bytes)
-    if path.hasSuffix(".swift") { parts.takeApart() }
-    code = Self.lines(parts.code)
-    comments = Self.lines(parts.comments)
-    words = path.hasSuffix(".swift") ? code.map(Word.words(of:)) : []
+    var layers = Parts(bytes)
+    if isSwift { layers.takeApart() }
+    code = Self.lines(layers.code)
+    comments = Self.lines(layers.comments)
+    words = isSwift ? code.map(Word.words(of:)) : []
     imported = Set(code.lazy.filter { $0.contains("import") }.compactMap(Rule.imported(by:)))
   }
 
-  /// The room, or the test target, that the file belongs to.
-  var room: String {
-    let parts = path.split(separator: "/")
-    return parts.count > 2 ? String(parts[1]) : ""
-  }
-
-  var isSwift: Bool { path.hasSuffix(".swift") }
   /// Programs that measure and stress the library: they are beside the tests, and the rules for
   /// sources apply to them.
   static let tools: Set = [
     "WormholeAllocationCounter", "WormholeCFloor", "WormholeBenchmarks", "WormholeStress",
     "WormholeTrial",
   ]
-
-  private var isTool: Bool { path.hasPrefix("Tests/") && Self.tools.contains(room) }
-  var isSource: Bool { path.hasPrefix("Sources/") || isTool }
-  var isTest: Bool { path.hasPrefix("Tests/") && !isTool }
 
   private static func lines(_ bytes: [UInt8]) -> [String] {
     var lines = bytes.split(separator: newline, omittingEmptySubsequences: false)
