@@ -14,8 +14,10 @@ struct SendOne: Benchmark {
   /// The lower bound for files on any file system; on a disk the ratio is higher.
   ///
   /// Both sides wait for each other's changes of the inbox, each processor in its own way: the
-  /// ratio is 0.78 on some machines, and between 0.49 and 0.56 on others.
-  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.45 : nil }
+  /// ratio is 0.78 on some machines, between 0.49 and 0.56 on others, and 0.43 to 0.46 on the
+  /// slowest one known. The required ratio detects a slower library, not a slower machine: it is a
+  /// seventh below these.
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.38 : nil }
 
   private let exchange: MailExchange
 

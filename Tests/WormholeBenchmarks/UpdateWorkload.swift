@@ -6,10 +6,11 @@ struct Update: Benchmark {
   static let name = "update"
   static let summary = "read, modify and write a slot's value, against the same calls in C"
   static let isPaired = true
-  // The library makes the same calls, and takes three microseconds more. On a disk, three
-  // microseconds are a tenth; in memory, where a fast host makes the calls in nine, they are a
-  // quarter.
-  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.65 : nil }
+  // The library makes the same calls. On hosts where code runs at its full speed after a return
+  // from the kernel, it takes three microseconds more than their nine, and the ratio in memory is
+  // 0.7 to 0.77. On others it takes eight more than their thirteen, and the ratio is 0.6. The
+  // required ratio detects a slower library, not a slower host: it is a seventh below 0.6.
+  static func requiredRatio(_ size: Size) -> Double? { size == .small ? 0.52 : nil }
 
   private let size: Size
   private let scratch: Scratch
