@@ -12,7 +12,7 @@ struct KeyTable {
   private var count = 0
   /// Texts beyond ASCII: Swift decides whether two of them are the same key, because bytes do not
   /// show it.
-  private var beyondASCII: [String: UInt32] = [:]
+  private var beyondASCII = [String: UInt32]()
 
   private static let seed = UInt64(bitPattern: Int64(Hasher().finalize())) | 1
 

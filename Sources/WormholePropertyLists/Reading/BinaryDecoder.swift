@@ -4,7 +4,8 @@
 /// key that the type does not request costs no further time.
 package struct BinaryDecoder: Sendable {
   package var limits: PropertyListLimits
-  package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+  // Not a literal, which is a call even if it is empty.
+  package var userInfo = [CodingUserInfoKey: any Sendable]()
 
   package init(limits: PropertyListLimits = .default) { self.limits = limits }
 

@@ -4,17 +4,17 @@
 /// trailer contains the position of the table, the number of the top object, and the sizes of an
 /// offset and of a reference in bytes.
 enum BinaryFormat {
-  static let magic: [UInt8] = Array("bplist00".utf8)
+  /// "bplist00", as a big-endian number: a constant, while an array would be made at the first use
+  /// and looked for at each.
+  static let magic: UInt64 = 0x6270_6C69_7374_3030
+  static let magicLength = 8
   static let trailerLength = 32
   /// The length of the shortest file: the letters, an object of one byte, its offset, the trailer.
-  static let shortest = 8 + 1 + 1 + trailerLength
+  static let shortest = magicLength + 1 + 1 + trailerLength
 
   static func starts(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.count >= magic.count && bytes.bigEndian(at: 0, width: 8) == letters
+    bytes.count >= magicLength && bytes.bigEndian(at: 0, width: magicLength) == magic
   }
-
-  /// The magic as a number.
-  private static let letters: UInt64 = 0x6270_6C69_7374_3030
 }
 
 /// The high half of an object's first byte.

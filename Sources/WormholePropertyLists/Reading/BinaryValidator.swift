@@ -101,7 +101,7 @@ struct BinaryValidator {
 
   // Not mutating, nor are the functions it calls: otherwise each call would copy the validator.
   private func checkObjects() throws(PropertyListError) {
-    var previousEnd = BinaryFormat.magic.count
+    var previousEnd = BinaryFormat.magicLength
     var isAscending = true
     for object in 0..<layout.count {
       let entry = bytes.number(

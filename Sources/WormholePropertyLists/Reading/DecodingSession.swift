@@ -16,7 +16,7 @@ final class DecodingSession {
   let places: UnsafeMutablePointer<Place>
   private var trees: TreeBuilder?
   /// Positions by key, for large dictionaries that are read out of order.
-  private var indices: [Int: [String: Int]] = [:]
+  private var indices = [Int: [String: Int]]()
 
   struct Place {
     static let none = UInt32.max

@@ -7,7 +7,7 @@ import FoundationEssentials
 /// key `super`. Any value may be at the top, even a mere number.
 package struct BinaryEncoder: Sendable {
   package var limits: PropertyListLimits
-  package var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+  package var userInfo = [CodingUserInfoKey: any Sendable]()
 
   package init(limits: PropertyListLimits = .default) { self.limits = limits }
 

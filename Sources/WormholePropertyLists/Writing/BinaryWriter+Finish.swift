@@ -14,7 +14,7 @@ extension BinaryWriter {
         containers[index], leaves: leaves, referenceSize: referenceSize, reached: &reached)
     }
     guard reached <= limits.reached else { throw .limit(.reached, limits) }
-    guard bytes.count - BinaryFormat.magic.count + repeatedBytes <= limits.expandedBytes else {
+    guard bytes.count - BinaryFormat.magicLength + repeatedBytes <= limits.expandedBytes else {
       throw .limit(.expandedBytes, limits)
     }
     writeTrailer(top: object(links[0].value, leaves), referenceSize: referenceSize)

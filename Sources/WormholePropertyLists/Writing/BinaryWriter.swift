@@ -18,7 +18,7 @@ final class BinaryWriter {
   @exclusivity(unchecked) var repeatedBytes = 0
   /// A failure inside a call that cannot throw, stored for the next call that can.
   @exclusivity(unchecked) var failure: PropertyListError?
-  var userInfo: [CodingUserInfoKey: any Sendable] = [:]
+  var userInfo = [CodingUserInfoKey: any Sendable]()
   /// The initial memory of all four lists: one allocation instead of four, because most files are
   /// small.
   private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 1408, alignment: 16)
@@ -59,7 +59,7 @@ final class BinaryWriter {
     offsets = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[512..<768]))
     links = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
     containers = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
-    BinaryFormat.magic.withUnsafeBytes { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: BinaryFormat.magic.bigEndian) { bytes.append(contentsOf: $0) }
     links.append(Link(key: 0, owner: Link.none))
   }
 
