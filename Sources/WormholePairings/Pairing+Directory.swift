@@ -17,7 +17,7 @@ extension Pairing {
     guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
     do throws(Errno) {
-      let all = try Self.make("watches", in: container.storage.root)
+      let all = try Self.make("watches", in: container.storage.root.descriptor)
       let own = try Self.make(name, in: all)
       _ = try Self.make(number, in: own)
     } catch {
@@ -46,7 +46,7 @@ extension Pairing {
   func removeOldDirectories(of watch: String) throws(WormholeError) {
     let name = try Container.escape(watch)
     do {
-      let all = try container.storage.root.open("watches", [.readOnly, .directory])
+      let all = try container.storage.root.descriptor.open("watches", [.readOnly, .directory])
       let own = try all.open(name, [.readOnly, .directory])
       guard try isPrivate(all), try isPrivate(own) else { throw Errno.notPermitted }
       // List first: a directory that is made later is not removed.

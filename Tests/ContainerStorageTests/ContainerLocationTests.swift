@@ -147,7 +147,7 @@ import WormholeSyscalls
     }
     #expect(try folder.descriptor.names() == ["root"])
     try location().prepare(.owner)
-    #expect(try Container.open(location().container).root.status().mode == 0o700)
+    #expect(try Container.open(location().container).root.descriptor.status().mode == 0o700)
     #expect(try Descriptor.status(ofPath: state).mode == 0o700)
     #expect(try root.names() == [])
     // No other user may decide on the content of the directory.

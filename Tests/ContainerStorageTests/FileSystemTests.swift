@@ -84,8 +84,8 @@ import WormholeSyscalls
       let container = try Container.open(path, options: .testing())
       try container.slot(.channels, "n").add()
       try container.slot(.system, "lock.l").add()
-      try container.root.removeDirectory("damaged")
-      try container.root.removeDirectory("guests")
+      try container.root.descriptor.removeDirectory("damaged")
+      try container.root.descriptor.removeDirectory("guests")
     }
     try disk.remount(readOnly: true)
     let outcome = try run(Programs.built("wormhole"), ["--container", path, "doctor"])

@@ -22,7 +22,7 @@ import WormholeSyscalls
     try changes.waitFor(3)
     #expect(try run("rm", ["-r", container.path("channels", "before")]).status == .exited(0))
     try changes.waitFor(4)
-    let channels = try container.root.open("channels", [.readOnly, .directory])
+    let channels = try container.root.descriptor.open("channels", [.readOnly, .directory])
     // No channel has a name of this form.
     try channels.makeDirectory("%zz", mode: 0o700)
     try container.slot(.channels, "last").add()

@@ -303,7 +303,7 @@ struct GroupTests {
       options.sharing = made
       let path = folder.path + "/c"
       let container = try Container.open(path, options: options)
-      #expect(try container.root.status().mode == (made == .group ? 0o2770 : 0o700))
+      #expect(try container.root.descriptor.status().mode == (made == .group ? 0o2770 : 0o700))
       options.sharing = taken
       let error = #expect(throws: WormholeError.self) {
         _ = try Container.open(path, options: options)
@@ -312,10 +312,10 @@ struct GroupTests {
       #expect(
         error?.reason.contains(made == .group ? "shared by a group" : "to a single user") == true)
       #expect(error?.hint?.contains("--group-shared") == true)
-      #expect(try container.root.status().mode == (made == .group ? 0o2770 : 0o700))
+      #expect(try container.root.descriptor.status().mode == (made == .group ? 0o2770 : 0o700))
       // A marker that other users may write to is refused, whatever its content.
       options.sharing = made
-      let marker = try container.root.open("container.plist", [.readOnly])
+      let marker = try container.root.descriptor.open("container.plist", [.readOnly])
       let mode = try marker.status().mode
       try marker.setMode(mode | 0o002)
       #expect(throws: WormholeError.self) { _ = try Container.open(path, options: options) }

@@ -173,7 +173,7 @@ import WormholeSyscalls
       (0o777, Sharing.owner, true), (0o770, .owner, true), (0o702, .owner, true),
       (0o755, .owner, false), (0o777, .group, true), (0o700, .owner, false),
     ] as [(FileMode, Sharing, Bool)] {
-      try container.root.setMode(mode)
+      try container.root.descriptor.setMode(mode)
       var options = ContainerOptions.testing()
       options.sharing = sharing
       let error = try? failure { _ = try Container.open(container.path, options: options) }
@@ -316,7 +316,7 @@ import WormholeSyscalls
   }
 
   private func replaceMarker(_ bytes: [UInt8]) throws {
-    let file = try container.root.open(
+    let file = try container.root.descriptor.open(
       "container.plist", [.writeOnly, .truncate], mode: 0o600)
     try bytes.withUnsafeBytes { try file.writeFully($0) }
   }

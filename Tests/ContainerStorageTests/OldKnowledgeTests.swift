@@ -72,7 +72,7 @@ import WormholeSyscalls
     let mark = HolderMark(of: .current)
     for _ in 0..<2 {
       let tenure = try leases.begin(
-        mark, in: file, lease: .milliseconds(40), cap: .seconds(600), at: .now)
+        mark, in: file, lease: 40_000_000, cap: 600_000_000_000, at: .now)
       defer { _ = leases.end(tenure) }
       guard tries.withLock({ $0 }) == 2 else { continue }
       try eventually("it is renewed") { try HolderMark(in: file).renewals > 0 }
@@ -87,7 +87,7 @@ import WormholeSyscalls
     let file = try Descriptor.open(path: folder.path + "/mark", [.readWrite])
     #expect(throws: Errno.wouldBlock) {
       try leases.begin(
-        HolderMark(of: .current), in: file, lease: .milliseconds(40), cap: nil, at: .now)
+        HolderMark(of: .current), in: file, lease: 40_000_000, cap: nil, at: .now)
     }
     let error = WormholeError(.wouldBlock, "hold lock", "mark")
     #expect(error.code == .exhausted && error.hint?.contains("ulimit -u") == true)

@@ -88,7 +88,7 @@ struct PowerTests {
       Issue.record("not healed: \(try slot.read())")
       return
     }
-    let damaged = try container.root.open("damaged", [.readOnly, .directory]).names()
+    let damaged = try container.root.descriptor.open("damaged", [.readOnly, .directory]).names()
     #expect(damaged.count == 2)
     _ = consume container
   }
@@ -223,7 +223,7 @@ struct PowerTests {
         continue
       }
     }
-    #expect(try container.root.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(try container.root.descriptor.open("staging", [.readOnly, .directory]).names() == [])
   }
 
   /// How old the value found after a cut may be: it was the latest value `keptAge` before the last

@@ -47,7 +47,7 @@ import WormholeSyscalls
   /// To see that the container is gone, no file needs to be opened.
   @Test func theEndOfAContainerIsSeenWithoutDescriptors() throws {
     let (folder, container) = try Container.forTest()
-    try container.root.unlink("container.plist")
+    try container.root.descriptor.unlink("container.plist")
     let rule = FaultRule(.open, persistent: true, .fail(.tooManyOpenFiles))
     FaultPoints.with([rule]) {
       #expect(container.end(at: container.path)?.way == .removed)

@@ -45,7 +45,7 @@ import WormholeSyscalls
     let locks = try directory.open("lock", [.readOnly, .directory])
     #expect(try locks.names().sorted() == ["1", "1.d"])
     #expect(try locks.open("1.d", [.readOnly, .directory]).names() == [])
-    let staging = try container.root.open("staging", [.readOnly, .directory])
+    let staging = try container.root.descriptor.open("staging", [.readOnly, .directory])
     #expect(try staging.names() == [])
   }
 

@@ -57,11 +57,11 @@ struct MemberSweepTests {
     member.leave()
     #expect(try shared.peer("phone").reachability == .notRunning, place)
     let container = try run.meeting.another().storage
-    let home = try container.root.open("members/phone", [.readOnly, .directory])
+    let home = try container.root.descriptor.open("members/phone", [.readOnly, .directory])
     let parts = MemberDirectory.Part.parts(in: .members).filter { $0 != .later }.map(\.rawValue)
     let names = parts + ["presence", "profile.plist"]
     #expect(try home.names().sorted() == names.sorted(), place)
-    let staging = try container.root.open("staging", [.readOnly, .directory])
+    let staging = try container.root.descriptor.open("staging", [.readOnly, .directory])
     #expect(try staging.names() == [], place)
   }
 

@@ -16,7 +16,7 @@ import WormholeSyscalls
   init() throws { meeting = try Meeting() }
 
   private func home() throws -> Descriptor {
-    try container.storage.root.open("members/phone", [.readOnly, .directory])
+    try container.storage.root.descriptor.open("members/phone", [.readOnly, .directory])
   }
 
   private func entries() throws -> [String: PropertyListValue] {
@@ -46,7 +46,8 @@ import WormholeSyscalls
     #expect(abs(since.timeIntervalSince(before)) < 60)
     #expect(try home().status(of: "profile.plist").mode == 0o600)
     #expect(try home().status(of: "presence").mode == 0o600)
-    #expect(try container.storage.root.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(
+      try container.storage.root.descriptor.open("staging", [.readOnly, .directory]).names() == [])
   }
 
   /// Nobody is told of a change that the profile does not state.
@@ -256,7 +257,8 @@ import WormholeSyscalls
   @Test func aGroupSharesItsMembers() throws {
     let meeting = try Meeting { $0.sharing = .group }
     let member = try meeting.container.join(as: "phone")
-    let home = try meeting.container.storage.root.open("members/phone", [.readOnly, .directory])
+    let home = try meeting.container.storage.root.descriptor.open(
+      "members/phone", [.readOnly, .directory])
     for name in ["presence", "profile.plist"] {
       #expect(try home.status(of: name).mode == 0o660, "\(name)")
     }

@@ -136,7 +136,7 @@ import WormholeSyscalls
   @Test func aDamagedFileIsADeadLetter() async throws {
     let sent = try await queue.send(1, file: file, .quick())
     let name = try #require(try meeting.names("queues/jobs/files").first { $0 != "room" })
-    let files = try meeting.container.storage.root.open(
+    let files = try meeting.container.storage.root.descriptor.open(
       "queues/jobs/files", [.readOnly, .directory])
     let damaged = try files.open(name, [.writeOnly])
     try Array("CONTENT".utf8).withUnsafeBytes { try damaged.writeFully($0) }
@@ -153,7 +153,7 @@ import WormholeSyscalls
   /// A process died after it had settled the message.
   @Test func aFileWithoutAMessageIsSwept() async throws {
     try await queue.send(1, file: file, .quick())
-    let inbox = try meeting.container.storage.root.open(
+    let inbox = try meeting.container.storage.root.descriptor.open(
       "queues/jobs/inbox", [.readOnly, .directory])
     func forget() throws { for name in try inbox.names() { try inbox.unlink(name) } }
     try forget()

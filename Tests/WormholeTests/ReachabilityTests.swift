@@ -50,7 +50,7 @@ import WormholeSyscalls
     let heard = Heard<Reachability>()
     let watch = try watch("ä/b .c", heard)
     try heard.waitForLast(.neverJoined)
-    let members = try container.storage.root.open("members", [.readOnly, .directory])
+    let members = try container.storage.root.descriptor.open("members", [.readOnly, .directory])
     #expect(try members.names() == [])
     let member = try be("ä/b .c")
     try heard.waitForLast(.running)

@@ -173,8 +173,8 @@ struct RequestProcessTests {
       #expect(outcome.output == "asking\ndone\n", "\(outcome.errors)")
     }
     let container = try meeting.another().storage
-    #expect(try container.root.open("staging", [.readOnly, .directory]).names() == [])
-    #expect(try container.root.open("guests", [.readOnly, .directory]).names() == [])
+    #expect(try container.root.descriptor.open("staging", [.readOnly, .directory]).names() == [])
+    #expect(try container.root.descriptor.open("guests", [.readOnly, .directory]).names() == [])
     try kill(responder)
   }
 

@@ -35,7 +35,7 @@ extension Container {
   package var isCarried: Bool {
     get throws(Errno) {
       do throws(Errno) {
-        let directory = try Self.openOwn(Self.bridgeName, in: root)
+        let directory = try Self.openOwn(Self.bridgeName, in: root.descriptor)
         return try directory.open(Self.bridgeLockName, [.readOnly]).isPresenceLocked()
       } catch {
         if error == .accessDenied || error == .notPermitted { return true }
@@ -49,7 +49,7 @@ extension Container {
   package var hasBridge: Bool {
     get throws(WormholeError) {
       do throws(Errno) {
-        _ = try root.status(of: Self.bridgeName)
+        _ = try root.descriptor.status(of: Self.bridgeName)
         return true
       } catch {
         guard error != .noSuchFile else { return false }
@@ -61,7 +61,7 @@ extension Container {
   private func markedBridge() throws(Errno) -> OpenDirectory {
     for _ in 0..<100 {
       do throws(Errno) {
-        let directory = OpenDirectory(try Self.openOwn(Self.bridgeName, in: root))
+        let directory = OpenDirectory(try Self.openOwn(Self.bridgeName, in: root.descriptor))
         guard try isBridge(directory) || Mutants.has(.trustAnyBridge) else { throw .notPermitted }
         return directory
       } catch {
@@ -70,7 +70,7 @@ extension Container {
       let mark = PropertyListValue.dictionary(["container": .string(id)])
       guard let bytes = try? BinaryEncoder().encode(mark) else { throw .invalidArgument }
       try Sharing.tolerating { () throws(Errno) in
-        try staging.makeDirectory(Self.bridgeName, in: root, isPrivate: true) {
+        try staging.makeDirectory(Self.bridgeName, in: root.descriptor, isPrivate: true) {
           directory throws(Errno) in
           let file = try directory.open(
             Self.bridgeMarkName, [.writeOnly, .create, .exclusive], mode: 0o600)

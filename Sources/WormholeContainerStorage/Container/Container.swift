@@ -1,5 +1,5 @@
 internal import WormholePropertyLists
-package import WormholeSyscalls
+internal import WormholeSyscalls
 
 /// An open container: a directory for several processes.
 ///
@@ -32,7 +32,11 @@ package final class Container: Sendable {
 
   package let path: String
   package let options: ContainerOptions
-  package let root: Descriptor
+  /// How changes wait for a lock and hold it, unless the caller says otherwise.
+  let policy: LockPolicy
+  /// As ``ContainerOptions/shownLease``, in nanoseconds.
+  let shownLease: Int64
+  package let root: OpenDirectory
   package let identity: FileIdentity
   /// The identifier of the container, the same for all processes that open it.
   package let id: String
@@ -50,11 +54,13 @@ package final class Container: Sendable {
   let services = Services()
 
   init(
-    path: String, options: ContainerOptions, root: consuming Descriptor, identity: FileIdentity,
+    path: String, options: ContainerOptions, root: OpenDirectory, identity: FileIdentity,
     staging: Staging, marker: ContainerMarker
   ) {
     self.path = path
     self.options = options
+    policy = LockPolicy(lease: options.lease, cap: options.cap)
+    shownLease = options.shownLease.inNanoseconds
     self.root = root
     self.identity = identity
     self.staging = staging
@@ -62,14 +68,14 @@ package final class Container: Sendable {
       largest: options.largestFile,
       owner: options.sharing == .owner ? Processes.effectiveUser : nil,
       foreignWriters: options.sharing == .owner ? 0 : options.sharing.foreignWriters,
-      isRelayed: self.root.isRelayed)
+      isRelayed: root.descriptor.isRelayed)
     id = marker.id
     firstEpoch = marker.epoch
   }
 
   /// Opens one of the container's directories; makes a missing one.
   func openFolder(_ folder: Folder) throws(Errno) -> Descriptor {
-    try staging.ensureDirectory(folder.rawValue, in: root)
+    try staging.ensureDirectory(folder.rawValue, in: root.descriptor)
   }
 
   /// Returns one of the container's directories; opened once, made if it is missing.
@@ -89,7 +95,8 @@ package final class Container: Sendable {
   /// For readers: making directories would interfere with a process that removes the container.
   func existingFolder(_ folder: Folder) throws(Errno) -> OpenDirectory {
     if let open = folders.withLock({ $0[folder.place] }) { return open }
-    let named = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
+    let named = OpenDirectory(
+      try options.sharing.openExisting(folder.rawValue, in: root.descriptor))
     return folders.withLock { folders in
       if let other = folders[folder.place] { return other }
       folders[folder.place] = named
@@ -120,7 +127,8 @@ package final class Container: Sendable {
   /// The names in a folder, unescaped and sorted; foreign file names are left out.
   package func names(in folder: Folder) throws(WormholeError) -> [String] {
     do throws(Errno) {
-      let listing = OpenDirectory(try options.sharing.openExisting(folder.rawValue, in: root))
+      let listing = OpenDirectory(
+        try options.sharing.openExisting(folder.rawValue, in: root.descriptor))
       // A channel is a directory, a notice a file.
       let holdsDirectories = [.channels, .system, .members, .queues].contains(folder)
       let names =

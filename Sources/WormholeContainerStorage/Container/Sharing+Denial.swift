@@ -66,7 +66,7 @@ extension Container {
       ["staging", "staging/\(Staging.ownName)"] + way
       + names.map { path.isEmpty ? $0 : "\(path)/\($0)" }
     return all.lazy.compactMap {
-      self.options.sharing.denial(of: $0, in: self.root, at: self.path)
+      self.options.sharing.denial(of: $0, in: self.root.descriptor, at: self.path)
     }.first
   }
 }

@@ -206,7 +206,7 @@ package final class AccessExecutor: @unchecked Sendable {
     room.removeLeftovers(isOver: isOver)
     guard slot.turns.take(patience, now: container.options.environment.now) else { throw tooLate() }
     slot.lookAtName()
-    var policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    var policy = container.policy
     policy.asksWhoWasLast = true
     var lock = LockExecutor(slot, policy, patience, Self.operation)
     var next = lock.advance(.begin)

@@ -90,7 +90,7 @@ final class AccessProcess: Sendable {
         state.mark.begin()
         try state.mark.write(to: file)
         state.tenure = try leases.begin(
-          state.mark, in: file, lease: container.options.shownLease, cap: nil, at: .now)
+          state.mark, in: file, lease: container.shownLease, cap: nil, at: .now)
       }
       state.users += 1
     }

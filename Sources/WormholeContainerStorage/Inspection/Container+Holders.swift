@@ -28,7 +28,7 @@ extension Container {
   ) -> SeenLock? {
     let lock = "\(folder.rawValue)/\((try? slot(folder, name).escaped) ?? "")/lock"
     do throws(Errno) {
-      let directory = try root.open(lock, [.readOnly, .directory])
+      let directory = try root.descriptor.open(lock, [.readOnly, .directory])
       let numbers = Slot.generations(of: try directory.names())
       guard let highest = numbers.values.max() else { return nil }
       let file = try directory.open("\(highest)", [.readOnly, .nonBlocking])

@@ -27,7 +27,7 @@ extension Container {
   ) throws(WormholeError) -> Usage {
     var usage = Usage()
     do throws(Errno) {
-      let listing = try options.sharing.openExisting(folder.rawValue, in: root)
+      let listing = try options.sharing.openExisting(folder.rawValue, in: root.descriptor)
       try listing.forEachName(isFresh: true) { name throws(Errno) in
         guard let name = String(validatingCString: name), let path = file(name),
           let status = try? listing.status(of: path)
@@ -44,5 +44,7 @@ extension Container {
   }
 
   /// The bytes that are free on the file system; nil if they cannot be determined.
-  package var freeBytes: Int? { (try? root.fileSystem()).map { Int(clamping: $0.freeBytes) } }
+  package var freeBytes: Int? {
+    (try? root.descriptor.fileSystem()).map { Int(clamping: $0.freeBytes) }
+  }
 }

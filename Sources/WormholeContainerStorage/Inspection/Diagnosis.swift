@@ -58,7 +58,7 @@ extension Container {
   /// As ``Diagnosis/obstacle(at:to:_:)``, with the reason why a directory may not be used.
   package func obstacle(at path: String, _ body: () throws -> Void) -> Diagnosis? {
     guard let obstacle = Diagnosis.obstacle(at: path, body) else { return nil }
-    let denial = options.sharing.denial(of: path, in: root, at: self.path)
+    let denial = options.sharing.denial(of: path, in: root.descriptor, at: self.path)
     return Diagnosis(
       .problem, path, obstacle.what, advice: denial ?? obstacle.advice,
       isRepairable: obstacle.isRepairable)

@@ -14,9 +14,7 @@ extension Slot {
       _ = try container.openFolder(.damaged)
       return .put(bytes)
     }
-    var executor = LockExecutor(
-      self, LockPolicy(lease: container.options.lease, cap: container.options.cap), .unlimited,
-      "tidy \(title)")
+    var executor = LockExecutor(self, container.policy, .unlimited, "tidy \(title)")
     guard turns.take(.unlimited, now: container.options.environment.now) else { return }
     defer { turns.giveBack() }
     guard executor.advance(.begin) == .run else { return }

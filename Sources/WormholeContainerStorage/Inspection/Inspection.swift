@@ -36,7 +36,8 @@ struct Inspection {
     _ body: (inout Inspection, OpenDirectory) throws -> Void
   ) {
     look(at: folder.rawValue) { inspection in
-      try body(&inspection, inspection.open(folder.rawValue, in: inspection.container.root))
+      try body(
+        &inspection, inspection.open(folder.rawValue, in: inspection.container.root.descriptor))
     }
   }
 
@@ -52,7 +53,7 @@ struct Inspection {
     for folder in [Container.Folder.members, .guests] {
       look(through: folder) { try $0.inspectMembers(in: $1, folder) }
     }
-    if (try? container.root.status(of: Container.Folder.queues.rawValue)) != nil {
+    if (try? container.root.descriptor.status(of: Container.Folder.queues.rawValue)) != nil {
       look(through: .queues) { try $0.inspectMembers(in: $1, .queues) }
     }
     look(through: .guests) { inspection, _ in try inspection.inspectDeadGuests() }
@@ -86,7 +87,7 @@ struct Inspection {
   // MARK: The container itself
 
   private mutating func inspectRoot() throws(Errno) {
-    let status = try container.root.status()
+    let status = try container.root.descriptor.status()
     let mode = String(status.mode, radix: 8)
     let epoch =
       (try? container.recordedEpoch()).map { "epoch \($0)" } ?? "unreadable epoch"
@@ -105,7 +106,7 @@ struct Inspection {
       Container.Folder.allCases.map(\.rawValue)
         // `watches` contains the directories of paired watches.
         + [ContainerMarker.fileName, "lost+found", "watches", Container.bridgeName])
-    for name in try container.root.names().sorted() where !ours.contains(name) {
+    for name in try container.root.descriptor.names().sorted() where !ours.contains(name) {
       addForeign(name)
     }
     look(at: Container.bridgeName) { try $0.inspectBridge() }
@@ -116,7 +117,7 @@ struct Inspection {
   private mutating func inspectBridge() throws(Errno) {
     let status: FileStatus
     do throws(Errno) {
-      status = try container.root.status(of: Container.bridgeName)
+      status = try container.root.descriptor.status(of: Container.bridgeName)
     } catch {
       guard error == .noSuchFile else { throw error }
       return
@@ -127,7 +128,7 @@ struct Inspection {
           .problem, Container.bridgeName, "not a directory",
           advice: "move it away, and check its origin; no bridge can start before"))
     }
-    let root = try container.root.status()
+    let root = try container.root.descriptor.status()
     if container.options.sharing == .owner, status.owner != root.owner {
       add(
         Diagnosis(
@@ -145,7 +146,7 @@ struct Inspection {
     // Another user cannot look into it.
     guard status.owner == Processes.effectiveUser else { return }
     let directory = OpenDirectory(
-      try container.root.open(Container.bridgeName, [.readOnly, .directory]))
+      try container.root.descriptor.open(Container.bridgeName, [.readOnly, .directory]))
     if try !container.isBridge(directory) {
       add(
         Diagnosis(
@@ -179,7 +180,7 @@ struct Inspection {
   }
 
   private mutating func inspectFileSystem() throws(Errno) {
-    let status = try container.root.fileSystem()
+    let status = try container.root.descriptor.fileSystem()
     if status.isReadOnly {
       add(
         Diagnosis(
@@ -227,7 +228,7 @@ struct Inspection {
     guard ProcessIdentity.current.namespace != 0 else { return }
     do throws(Errno) {
       let inotify = try Inotify()
-      _ = try inotify.watch(container.root, .movedTo)
+      _ = try inotify.watch(container.root.descriptor, .movedTo)
       add(Diagnosis(.fine, "inotify", "an instance and a watch are available"))
     } catch {
       add(

@@ -2,8 +2,8 @@ internal import WormholeSyscalls
 
 /// Renews the heartbeats of long tenures, so that waiters do not take a slow holder for suspended.
 ///
-/// A process has one keeper for all its containers on a file system: see ``keeper(of:)``. The
-/// keeper has a single thread, and the thread only runs while the process runs: the heartbeat
+/// The keepers of all containers of a process on a file system share their table and its thread: see
+/// ``keeper(of:)``. There is a single thread, and it only runs while the process runs: the heartbeat
 /// proves exactly that. A tenure that ends within a quarter of its lease, as nearly all do, costs
 /// an entry in a table and no system call. The thread rests if there was no tenure for a second. It
 /// ends after ten seconds of rest, or at once when the last container of the file system is
@@ -30,9 +30,7 @@ final class LeaseKeeper: Service {
     /// The time of the thread's next check; nil while the thread rests.
     var nextLook: Instant?
     var lastUse = Instant(nanoseconds: 0)
-    /// How many keepers refer to this state: one, or none when the last container was released.
-    ///
-    /// Two for a moment, if a container is opened while the last one is being released.
+    /// How many keepers refer to this state: one for each container.
     var keepers = 0
     var isOver: Bool { keepers == 0 }
   }
@@ -68,39 +66,36 @@ final class LeaseKeeper: Service {
     monitor.signal { $0.keepers -= 1 }
   }
 
-  /// Returns the process's keeper for a file system; all containers on the file system share and
-  /// retain the keeper.
+  /// Returns a keeper for a container on a file system.
   ///
-  /// Each file system has its own keeper, because a write to a file system that does not respond
+  /// Each file system has its own thread, because a write to a file system that does not respond
   /// must not delay heartbeats on another.
   static func keeper(of device: UInt64) -> LeaseKeeper {
     Mutants.has(.keeperEach) ? LeaseKeeper() : keepers.current.keeper(of: device)
   }
 
+  /// Whether both have the same thread.
+  func shares(with other: LeaseKeeper) -> Bool { monitor === other.monitor }
+
   private static let keepers = OneForEachProcess { Keepers() }
 
   private final class Keepers: Sendable {
-    /// A keeper, and its state, which stays when the keeper is released.
+    /// The state of each file system.
     ///
-    /// The thread may not have noticed the release yet when the next container is opened. The
-    /// thread then continues, and no second thread is started.
-    private struct LeaseHolder {
-      weak var keeper: LeaseKeeper?
-      let monitor: Monitor<State>
-      var isInUse: Bool { keeper != nil || monitor.withLock { $0.hasThread } }
-    }
-
-    private let known = Monitor<[UInt64: LeaseHolder]>([:])
+    /// The thread may not have noticed yet that the last keeper was released when the next
+    /// container is opened. The thread then continues, and no second thread is started.
+    private let known = Monitor<[UInt64: Monitor<State>]>([:])
 
     func keeper(of device: UInt64) -> LeaseKeeper {
       known.withLock { known in
-        if let keeper = known[device]?.keeper { return keeper }
-        let monitor = known[device]?.monitor ?? Monitor(State())
-        let keeper = LeaseKeeper(monitor, hire: LeaseKeeper.startThread)
+        if let monitor = known[device] {
+          return LeaseKeeper(monitor, hire: LeaseKeeper.startThread)
+        }
         // A device number may never come again.
-        known = known.filter { $0.value.isInUse }
-        known[device] = LeaseHolder(keeper: keeper, monitor: monitor)
-        return keeper
+        known = known.filter { $0.value.withLock { !$0.isOver || $0.hasThread } }
+        let monitor = Monitor(State())
+        known[device] = monitor
+        return LeaseKeeper(monitor, hire: LeaseKeeper.startThread)
       }
     }
   }
@@ -112,15 +107,16 @@ final class LeaseKeeper: Service {
   ///
   /// The file must stay open until ``end(_:)``.
   ///
+  /// Both times are nanoseconds: durations have 128 bits, and computing with them takes as long as
+  /// the entry.
+  ///
   /// - Throws: for a tenure without a cap, if no thread can be made: work in such a tenure is never
   ///   run again, so no waiter may take the holder for suspended.
   func begin(
-    _ mark: HolderMark, in file: borrowing Descriptor, lease: Duration, cap: Duration?,
+    _ mark: HolderMark, in file: borrowing Descriptor, lease: Int64, cap: Int64?,
     at now: Instant
   ) throws(Errno) -> Int {
     let descriptor = file.rawValue
-    // Durations have 128 bits, and dividing them takes as long as the entry.
-    let lease = lease.inNanoseconds
     let step = max(1_000_000, lease / 8)
     let look = now.nanoseconds + step
     return try monitor.withLock { state throws(Errno) in
@@ -128,7 +124,7 @@ final class LeaseKeeper: Service {
       state.tenures.append(
         Tenure(
           number: state.nextNumber, file: descriptor, mark: mark, step: step,
-          due: Instant(nanoseconds: now.nanoseconds + lease / 4), left: cap?.inNanoseconds ?? .max))
+          due: Instant(nanoseconds: now.nanoseconds + lease / 4), left: cap ?? .max))
       state.lastUse = now
       if let next = state.nextLook, next.nanoseconds <= look + step { return state.nextNumber }
       if let failure = wake(&state, at: Instant(nanoseconds: look)), cap == nil {

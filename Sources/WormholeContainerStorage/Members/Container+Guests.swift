@@ -78,7 +78,7 @@ extension Container {
   /// The names in `guests/` that have the form of a guest's name.
   package func guestNames() throws(Errno) -> [String] {
     do throws(Errno) {
-      return try root.open(Folder.guests.rawValue, [.readOnly, .directory]).names()
+      return try root.descriptor.open(Folder.guests.rawValue, [.readOnly, .directory]).names()
         .filter(Randomness.isName)
     } catch {
       guard error == .noSuchFile else { throw error }

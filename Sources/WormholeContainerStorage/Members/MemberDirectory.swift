@@ -198,7 +198,7 @@ package final class MemberDirectory: Sendable {
   /// allowed.
   func denial(of part: Part) -> String? {
     container.options.sharing.denial(
-      of: "\(path)/\(part.rawValue)", in: container.root, at: container.path)
+      of: "\(path)/\(part.rawValue)", in: container.root.descriptor, at: container.path)
   }
 
   /// Makes a part's own name durable, and the names above it, once.

@@ -232,7 +232,7 @@ extension Container {
   package var absolutePath: String {
     let own = "/proc/\(Processes.current)/fd"
     guard let numbers = try? Descriptor.open(path: own, [.readOnly, .directory]),
-      let bytes = try? numbers.readSymbolicLink("\(root.rawValue)"),
+      let bytes = try? numbers.readSymbolicLink("\(root.descriptor.rawValue)"),
       let path = String(validating: bytes, as: UTF8.self), path.begins(with: "/")
     else { return path }
     return path

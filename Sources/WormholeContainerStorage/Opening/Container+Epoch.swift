@@ -95,7 +95,7 @@ extension Container {
     let file: GuardedFile
     do throws(Errno) {
       file = try GuardedFile(
-        opening: ContainerMarker.fileName, in: root, .readOnlyNonBlocking)
+        opening: ContainerMarker.fileName, in: root.descriptor, .readOnlyNonBlocking)
       isLocked = try file.with { file throws(Errno) in try file.trySharedPresenceLock() }
     } catch {
       throw WormholeError(error, "find the epoch of", path)
@@ -151,7 +151,7 @@ extension Container {
   private func isEpochHeld() throws(WormholeError) -> Bool {
     if Mutants.has(.everyNewBootRaises) { return false }
     do throws(Errno) {
-      return try root.open(ContainerMarker.fileName, .readOnlyNonBlocking)
+      return try root.descriptor.open(ContainerMarker.fileName, .readOnlyNonBlocking)
         .isPresenceLockedOrShared()
     } catch {
       throw WormholeError(error, "find the epoch of", path)

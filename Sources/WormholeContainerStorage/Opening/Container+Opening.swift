@@ -10,23 +10,23 @@ extension Container {
   ) throws(WormholeError) -> Container {
     let opening = ContainerOpening(
       path: UserPath.withoutSlashes(path), options: options, createsIfMissing: create)
-    let root = try opening.openRoot()
-    let marker = try opening.findMarker(root)
+    let root = OpenDirectory(try opening.openRoot())
+    let marker = try opening.findMarker(root.descriptor)
     let identity: FileIdentity
     let staging: Staging
     do throws(Errno) {
-      identity = FileIdentity(try root.status())
-      staging = Staging(try opening.ensureStaging(in: root), options.sharing, options.environment)
+      identity = FileIdentity(try root.descriptor.status())
+      staging = Staging(
+        try opening.ensureStaging(in: root.descriptor), options.sharing, options.environment)
     } catch {
-      throw opening.error(error, in: root)
+      throw opening.error(error, in: root.descriptor)
     }
     let container = Container(
       path: path, options: options, root: root, identity: identity, staging: staging,
       marker: marker)
-    staging.setMakeAnew { [weak container] () throws(Errno) in
-      guard let container else { throw .noSuchFile }
-      return try opening.ensureStaging(in: container.root)
-    }
+    // Not a weak reference to the container: it would make each later retain of the container
+    // slower, and every operation has several.
+    staging.setMakeAnew { () throws(Errno) in try opening.ensureStaging(in: root.descriptor) }
     if !options.isForReading {
       container.sweep()
       container.sweepGuestsIfPossible()

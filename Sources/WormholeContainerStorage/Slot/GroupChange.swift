@@ -66,9 +66,7 @@ private struct GroupChange {
   ) throws -> Bool {
     guard let slot = rest.first else { return try commitAll(body) }
     return try slot.holdingTurn(operation, patience) {
-      let options = slot.container.options
-      var executor = LockExecutor(
-        slot, LockPolicy(lease: options.lease, cap: options.cap), patience, operation)
+      var executor = LockExecutor(slot, slot.container.policy, patience, operation)
       guard executor.advance(.begin) == .run else {
         throw executor.failure
           ?? WormholeError(.system, operation, slot.name, because: "the lock was lost")

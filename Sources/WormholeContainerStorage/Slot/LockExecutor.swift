@@ -3,15 +3,16 @@ internal import WormholeSyscalls
 /// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {
   /// How long the heartbeat of a holder may stop before waiters supersede the holder; nil: forever.
-  package var lease: Duration?
-  /// How long the mark of a running holder is renewed; nil: as long as it holds the lock.
-  package var cap: Duration?
+  package let lease: Duration?
+  /// How long the mark of a running holder is renewed, in nanoseconds; nil: as long as it holds the
+  /// lock.
+  let cap: Int64?
   /// Whether to determine ``LockExecutor/wasHereLast``.
   var asksWhoWasLast = false
 
   package init(lease: Duration?, cap: Duration?) {
     self.lease = lease
-    self.cap = cap
+    self.cap = cap?.inNanoseconds
   }
 }
 
@@ -262,7 +263,7 @@ struct LockExecutor {
 
   func isThere(_ generation: Int) throws(Errno) -> Bool {
     do throws(Errno) {
-      _ = try state.locks!.descriptor.status(of: "\(generation)")
+      _ = try state.locks!.descriptor.status(of: state.name(of: generation))
       return true
     } catch {
       if error == .noSuchFile { return false }
@@ -407,7 +408,7 @@ struct LockExecutor {
     state.mark = mark
     try mark.write(to: state.file!.file)
     tenure = try slot.container.leases.begin(
-      mark, in: state.file!.file, lease: slot.container.options.shownLease, cap: policy.cap,
+      mark, in: state.file!.file, lease: slot.container.shownLease, cap: policy.cap,
       at: environment.now())
     return .marked
   }

@@ -25,7 +25,18 @@ final class LockState: @unchecked Sendable {
   @exclusivity(unchecked) var mark: HolderMark?
   @exclusivity(unchecked) var stint = LockTenure()
 
+  /// The generation that was looked for last, and its name as the kernel takes it: each change looks
+  /// for the same one.
+  @exclusivity(unchecked) private var lookedFor = (generation: 0, name: [CChar]())
+
   deinit { file?.retire() }
+
+  func name(of generation: Int) -> [CChar] {
+    if lookedFor.generation != generation {
+      lookedFor = (generation, Array("\(generation)".utf8CString))
+    }
+    return lookedFor.name
+  }
 
   /// Forgets all open files, and the generations: the next directory of the name may have different
   /// generations.

@@ -27,8 +27,7 @@ extension Slot {
     let verb = operation
     // Built only for an error.
     var operation: String { "\(verb) \(title)" }
-    let policy =
-      policy ?? LockPolicy(lease: container.options.lease, cap: container.options.cap)
+    let policy = policy ?? container.policy
     var committed: SlotDirectory?
     let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)

@@ -51,7 +51,8 @@ extension OpenDirectory {
     _ folder: Container.Folder, of container: Container
   ) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {
-      return OpenDirectory(try container.root.open(folder.rawValue, [.readOnly, .directory]))
+      return OpenDirectory(
+        try container.root.descriptor.open(folder.rawValue, [.readOnly, .directory]))
     } catch {
       guard error == .noSuchFile else { throw error }
       return nil

@@ -110,8 +110,7 @@ extension Slot {
     _ operation: String, _ patience: Patience,
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
   ) throws -> OpenDirectory? {
-    let policy = LockPolicy(lease: container.options.lease, cap: container.options.cap)
-    var executor = LockExecutor(self, policy, patience, operation)
+    var executor = LockExecutor(self, container.policy, patience, operation)
     guard executor.advance(.begin) == .run else {
       throw executor.failure
         ?? WormholeError(.system, operation, name, because: "the lock was lost")

@@ -75,6 +75,6 @@ extension Container {
 
   /// The time of the last post; 0 if the name was never posted.
   private func postedTime(_ escaped: String) -> Int64 {
-    (try? root.status(of: "\(Folder.notices.rawValue)/\(escaped)"))?.modified ?? 0
+    (try? root.descriptor.status(of: "\(Folder.notices.rawValue)/\(escaped)"))?.modified ?? 0
   }
 }

@@ -36,7 +36,7 @@ extension Container {
   func place() -> String? {
     if path.utf8.first == UInt8(ascii: "/") { return path }
     guard let open = try? Descriptor.open(path: "/proc/self/fd", [.readOnly, .directory]),
-      let bytes = try? open.readSymbolicLink("\(root.rawValue)")
+      let bytes = try? open.readSymbolicLink("\(root.descriptor.rawValue)")
     else { return nil }
     let link = String(decoding: bytes, as: UTF8.self)
     let found = try? Descriptor.status(ofPath: link)
@@ -78,7 +78,7 @@ extension Container {
       }
     }
     do throws(Errno) {
-      let marker = try root.open(ContainerMarker.fileName, [.readOnly, .nonBlocking])
+      let marker = try root.descriptor.open(ContainerMarker.fileName, [.readOnly, .nonBlocking])
       let status = try marker.status()
       guard status.kind == .regular, status.size <= 1 << 16 else { return nil }
       let bytes = try marker.readAll(size: status.size)
@@ -91,11 +91,11 @@ extension Container {
   }
 
   /// Whether its directory has no name any more.
-  private var isRemoved: Bool { (try? root.status())?.links == 0 }
+  private var isRemoved: Bool { (try? root.descriptor.status())?.links == 0 }
 
   /// Whether the marker is gone; no file has to be opened for this.
   private var isMarkerGone: Bool {
-    Errno.of { () throws(Errno) in _ = try root.status(of: ContainerMarker.fileName) }
+    Errno.of { () throws(Errno) in _ = try root.descriptor.status(of: ContainerMarker.fileName) }
       == .noSuchFile
   }
 }

@@ -133,7 +133,7 @@ extension Container {
   }
 
   fileprivate func hasFile(_ name: String, in folder: Folder) -> Bool {
-    let kind = try? root.status(of: "\(folder.rawValue)/\(name)").kind
+    let kind = try? root.descriptor.status(of: "\(folder.rawValue)/\(name)").kind
     return kind == (folder == .notices ? .regular : .directory)
   }
 }

@@ -421,7 +421,7 @@ final class WatchTree: Sendable {
 
   private func directory(of node: WatchedDirectory) throws(Errno) -> OpenDirectory? {
     guard let parent = node.parent else {
-      return OpenDirectory(try container.root.duplicate())
+      return OpenDirectory(try container.root.descriptor.duplicate())
     }
     if parent === root, let folder = Container.Folder(rawValue: node.name) {
       return try container.named(folder)
