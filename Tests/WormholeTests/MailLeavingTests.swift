@@ -54,6 +54,56 @@ import WormholeSyscalls
     try next.acknowledge()
   }
 
+  /// Returns a message in its last attempt twice: as claimed by an incarnation that has left, and
+  /// as claimed by the next one.
+  private func takeTwice() throws -> (lost: Message, claimed: Message) {
+    try phone.send(1, .quick())
+    let old = try meeting.another { $0.mailbox.attempts = 1 }.join(as: "watch")
+    let lost = try old.take(1)[0]
+    old.leave()
+    let new = try meeting.another { $0.mailbox.attempts = 2 }.join(as: "watch")
+    return (lost, try new.take(1)[0])
+  }
+
+  /// Fails a message on a thread of its own, which pauses before a system call.
+  private func fail(
+    _ message: Message, _ reason: String, before call: Call, _ path: String
+  ) throws -> (thread: Thread, pause: FaultPause) {
+    let pause = FaultPause()
+    let thread = try Thread("late") {
+      FaultPoints.with([FaultRule(call, path: path, .pause(pause))]) {
+        try? message.fail(reason)
+      }
+    }
+    try eventually("the thread pauses") { pause.isReached }
+    return (thread, pause)
+  }
+
+  /// The late process has found no letter, and removes the reason after the letter was placed.
+  @Test(.blocking) func aLetterPlacedBeforeTheRemovalOfItsReasonKeepsAReason() throws {
+    let (lost, claimed) = try takeTwice()
+    let late = try fail(lost, "too late", before: .unlink, ",reason")
+    try claimed.fail("refused")
+    late.pause.open()
+    late.thread.join()
+    let letters = try sender.peer("watch").deadLetters
+    #expect(letters.map { $0.reason != nil } == [true])
+    #expect(letters.map { $0.attempts > 0 } == [true])
+  }
+
+  /// The late process writes and removes its reason before the letter is placed.
+  @Test(.blocking) func aLetterPlacedAfterTheRemovalOfItsReasonKeepsItsReason() throws {
+    let (lost, claimed) = try takeTwice()
+    let burial = try fail(claimed, "refused", before: .link, "dead/")
+    #expect(try failure { try lost.fail("too late") }.code == .superseded)
+    burial.pause.open()
+    burial.thread.join()
+    let letters = try sender.peer("watch").deadLetters
+    #expect(letters.map(\.reason) == ["refused"])
+    #expect(letters.map(\.attempts) == [2])
+    #expect(try leaveInHand("claimed") == [])
+  }
+
   /// A member that has left may still be notified, when another instance already has joined.
   @Test(.blocking) func whoHasLeftTakesNoReceipts() throws {
     try phone.send(1, .quick())

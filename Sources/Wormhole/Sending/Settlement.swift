@@ -66,14 +66,32 @@ struct Settlement: Sendable {
   ///
   /// The dead letter is a second name of the same file, linked before the outcome. If the process
   /// dies between the two, the next process dead-letters the message again.
+  ///
+  /// The reason is written first: a reader finds no letter without a reason. If the process has
+  /// lost the message to another process by the time of the link, it removes the reason again. The
+  /// other process may have written that reason, and may be about to link the letter. So each of
+  /// the two processes looks again: the late process for the letter, the other process for the
+  /// reason. At least one look follows both the link and the removal, and restores the reason.
   func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) throws(WormholeError) {
+    let name = claimed.name
     guard !home.isAway else {
       // The letter belongs to the home of the queue; the reason is all that is left here.
-      try storeReason(claimed.name, attempts: attempts, reason)
+      try storeReason(name, attempts: attempts, reason)
       return try end(claimed, .dead)
     }
-    try explain(claimed.name, attempts: attempts, reason)
-    if try bury(claimed) { try end(claimed, .dead) }
+    try explain(name, attempts: attempts, reason)
+    let isLinked: Bool
+    do throws(WormholeError) {
+      isLinked = try bury(claimed)
+    } catch {
+      if error.code == .superseded, !hasLetter(name) {
+        _ = try? home.remove(name.reasonFile, from: .dead)
+        if hasLetter(name) { try? restoreReason(name, attempts: attempts, reason) }
+      }
+      throw error
+    }
+    try restoreReason(name, attempts: attempts, reason)
+    if isLinked { try end(claimed, .dead) }
   }
 
   /// Links a file among the dead letters; false if its only name now is there.
@@ -95,17 +113,23 @@ struct Settlement: Sendable {
       }
     } catch {
       guard isGone else { throw WormholeError(error, operation, claimed.name.id, at: home) }
-      forgetReason(of: claimed.name)
       throw superseded(operation, claimed, error)
     }
   }
 
-  /// Removes the reason of a message that is not dead-lettered after all.
-  private func forgetReason(of name: MessageName) {
-    _ = Errno.of { () throws(Errno) in
-      guard try home.status(of: name.text, in: .dead) == nil else { return }
-      _ = try home.remove(name.reasonFile, from: .dead)
-    }
+  /// Whether a message has a dead letter; true if the system refuses to tell.
+  ///
+  /// A reason without a letter is harmless.
+  private func hasLetter(_ name: MessageName) -> Bool {
+    (try? home.status(of: name.text, in: .dead) != nil) ?? true
+  }
+
+  /// Writes the reason for a dead letter that has none.
+  private func restoreReason(
+    _ name: MessageName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
+    guard DeathReason.read(name, in: home) == nil else { return }
+    try storeReason(name, attempts: attempts, reason)
   }
 
   /// Writes the reason for a dead letter; throws if the limit of dead letters is reached.
