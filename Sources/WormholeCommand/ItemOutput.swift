@@ -18,6 +18,8 @@ final class ItemOutput: Sendable {
   private struct State {
     var told = 0
     var isBusy = false
+    /// Whether the receiving thread rests, or has ended.
+    var isQuiet = false
     var end: Result<Int32, any Error>?
   }
 
@@ -32,9 +34,10 @@ final class ItemOutput: Sendable {
   ///
   /// A status other than 0 ends the output; an item without a status does not count.
   ///
+  /// - Parameter refuse: called in place of the body if the output has ended.
   /// - Returns: whether the item was handled.
   @discardableResult
-  func tell(_ body: () throws -> Int32?) -> Bool {
+  func tell(_ body: () throws -> Int32?, refuse: () -> Void = {}) -> Bool {
     // Items from different sources are also handled one at a time.
     let isFree = state.wait(until: nil) { state -> Bool? in
       guard state.end == nil else { return false }
@@ -42,7 +45,10 @@ final class ItemOutput: Sendable {
       state.isBusy = true
       return true
     }
-    guard isFree == true else { return false }
+    guard isFree == true else {
+      refuse()
+      return false
+    }
     let status = Result { try body() }
     state.signal { state in
       state.isBusy = false
@@ -63,7 +69,27 @@ final class ItemOutput: Sendable {
   /// released before the process ends.
   func restIfOver() {
     guard state.withLock({ $0.end }) != nil else { return }
+    state.signal { $0.isQuiet = true }
     let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
+  }
+
+  /// Ends the receiving after the end of the output, and waits until the receiving thread rests or
+  /// has ended: the thread may be between the claim of an item and this output.
+  ///
+  /// The wait is bounded: a claim may hang in a system call.
+  ///
+  /// - Parameter stop: waits for the receiving thread, for ever if it rests.
+  func endReceiving(_ stop: @escaping @Sendable () -> Void) {
+    let state = state
+    do throws(Errno) {
+      try Thread("end") {
+        stop()
+        state.signal { $0.isQuiet = true }
+      }.detach()
+    } catch {
+      return
+    }
+    let _: Void? = state.wait(until: .now + .seconds(10)) { $0.isQuiet ? () : nil }
   }
 
   func end(_ error: any Error) { state.signal { $0.end = $0.end ?? .failure(error) } }

@@ -146,6 +146,38 @@ struct WaitingVerbTests {
         == "wormhole: cannot read channel 'answer': no value arrived before the deadline\n")
   }
 
+  /// The time limit passes after the claim of a message, and before its line is written: in the
+  /// claim itself, or when the first attempt of a batch begins.
+  @Test(arguments: [
+    ("wormhole send --to tv one", "rename", "claimed/", 1, "after"),
+    ("printf 'one\\ntwo\\n' | wormhole send --to tv --lines -", "pwrite", "/progress", 3, "before"),
+  ])
+  func aMessageClaimedTooLateIsNoAttempt(
+    _ send: String, _ call: String, _ path: String, _ number: Int, _ moment: String
+  ) throws {
+    let stage = try Stage()
+    #expect(try stage.run(send).status == .exited(0))
+    var isMet = false
+    // On a loaded machine, a short time limit may pass before the claim.
+    for limit in [300, 1000, 4000] where !isMet {
+      let outcome = try stage.run(
+        "rm -f trace; wormhole receive --as tv --timeout \(limit)ms",
+        environment: [
+          "WORMHOLE_FAULTS=\(call)~\(path)@\(number):\(moment):delay=\(limit + 500)",
+          "WORMHOLE_FAULT_TRACE=\(stage.directory.path)/trace",
+        ])
+      #expect(outcome.status == .exited(1), "\(outcome.errors)")
+      #expect(outcome.output == "")
+      let calls = try stage.run("cat trace").output.split(separator: "\n")
+      isMet = calls.count { $0.contains(" \(call) ") && $0.contains(path) } >= number
+    }
+    #expect(isMet)
+    let again = try stage.run("wormhole receive --as tv --count 1 --json").output
+    #expect(again.contains(#""attempt":1,"#))
+    #expect(again.contains(#""redelivered":false,"#))
+    #expect(again.contains(#""value":"one""#))
+  }
+
   @Test func aPostingIsHeard() throws {
     let stage = try Stage()
     let observe = try start("wormhole observe ready --count 2", stage)

@@ -54,7 +54,8 @@ extension Verb {
       "With --timestamps, the time and a tab precede each line, and with --format, the line has "
         + "the form F. With --exec, such a line is written once CMD has succeeded.",
       "Exits with 1 if the time limit passes before --count messages arrived, or, without "
-        + "--count, before the first message. Notifies a service manager that has set "
+        + "--count, before the first message. A message that is claimed at that time, and not yet "
+        + "written or passed to CMD, counts no attempt. Notifies a service manager that has set "
         + "NOTIFY_SOCKET when it has joined, and its watchdog.",
     ],
     [
@@ -96,12 +97,17 @@ extension Verb {
     }
     let member = try invocation.join(container, as: name, until: deadline)
     let telling = ItemOutput("receive as", name, count: count, finishes: true)
-    // Never stopped: claimed messages stay claimed until the process has ended.
+    // A message that was shown stays claimed until the process has ended. A message that was
+    // claimed too late to be shown is returned: no attempt counts.
     _ = try member.receive(
       kinds: invocation.value(.kind).map { [$0] },
       takingFiles: invocation.has(.files) || invocation.has(.exec), acknowledging: .explicit
     ) { message in
-      telling.tell { try invocation.handle(message, writer) }
+      telling.tell {
+        try invocation.handle(message, writer)
+      } refuse: {
+        try? message.unclaim()
+      }
       telling.restIfOver()
     }
     try invocation.hearMore(member, telling, writer)
@@ -111,6 +117,7 @@ extension Verb {
     defer {
       Service.end()
       member.settle()
+      telling.endReceiving { member.leave() }
     }
     return try telling.wait(until: deadline)
   }
