@@ -2,12 +2,11 @@ internal import WormholeSyscalls
 
 /// Renews the heartbeats of long tenures, so that waiters do not take a slow holder for suspended.
 ///
-/// The keepers of all containers of a process on a file system share their table and its thread: see
-/// ``keeper(of:)``. There is a single thread, and it only runs while the process runs: the heartbeat
-/// proves exactly that. A tenure that ends within a quarter of its lease, as nearly all do, costs
-/// an entry in a table and no system call. The thread rests if there was no tenure for a second. It
-/// ends after ten seconds of rest, or at once when the last container of the file system is
-/// released.
+/// All containers of a process on a file system share a table and its thread: see ``keeper(of:)``.
+/// There is a single thread, and it only runs while the process runs: the heartbeat proves exactly
+/// that. A tenure that ends within a quarter of its lease, as nearly all do, costs an entry in a
+/// table and no system call. The thread rests if there was no tenure for a second. It ends after
+/// ten seconds of rest, or at once when the last container of the file system is released.
 final class LeaseKeeper: Service {
 
   private struct Tenure {

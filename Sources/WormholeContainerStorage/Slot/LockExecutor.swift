@@ -1,21 +1,5 @@
 internal import WormholeSyscalls
 
-/// How to wait for a lock, and how long to hold it.
-package struct LockPolicy: Sendable {
-  /// How long the heartbeat of a holder may stop before waiters supersede the holder; nil: forever.
-  package let lease: Duration?
-  /// How long the mark of a running holder is renewed, in nanoseconds; nil: as long as it holds the
-  /// lock.
-  let cap: Int64?
-  /// Whether to determine ``LockExecutor/wasHereLast``.
-  var asksWhoWasLast = false
-
-  package init(lease: Duration?, cap: Duration?) {
-    self.lease = lease
-    self.cap = cap?.inNanoseconds
-  }
-}
-
 /// Carries out the decisions of ``LockMachine``, on one slot, for the thread whose turn it is.
 struct LockExecutor {
   let slot: Slot

@@ -25,8 +25,9 @@ final class LockState: @unchecked Sendable {
   @exclusivity(unchecked) var mark: HolderMark?
   @exclusivity(unchecked) var stint = LockTenure()
 
-  /// The generation that was looked for last, and its name as the kernel takes it: each change looks
-  /// for the same one.
+  /// The generation that was looked for last, and its name as the kernel takes it.
+  ///
+  /// Each change looks for the same one.
   @exclusivity(unchecked) private var lookedFor = (generation: 0, name: [CChar]())
 
   deinit { file?.retire() }
