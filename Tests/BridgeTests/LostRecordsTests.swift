@@ -2,6 +2,7 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeBridge
 import WormholeSyscalls
 
 /// A bridge whose leaf stays connected to it while the hub loses everything.
@@ -31,6 +32,38 @@ import WormholeSyscalls
     withExtendedLifetime(member) {}
     try bridge.child.send(.terminate)
     #expect(try bridge.outcome(within: .seconds(60)).status == .exited(0))
+  }
+
+  /// The servers acknowledge the claim, and lose the record before the bridge reads it.
+  @Test(arguments: ["m.al", "h.seats"])
+  func aRecordThatWasLostUnreadIsWrittenAgain(_ record: String) throws {
+    guard let server = try TestServer.start(for: "records that are lost unread") else { return }
+    try BridgedMachine.setUp(server)
+    let folder = try TemporaryDirectory()
+    let container = try SharedContainer(directory: folder.path + "/here")
+    try container.channel("seats").put(3)
+    #expect(try Bridge.addChannel("seats", of: container))
+    let machine = try ProxiedMachine(folder.path + "/here", "al", server, group: "g", 1) { proxy in
+      proxy.isHonest = true
+      proxy.withholds = { $0.hasPrefix("HMSG whs.0.g.\(record) ") }
+    }
+    defer { _ = machine.stop() }
+    let stored = "$JS.hub.API.DIRECT.GET.WHS_0.whs.0.g.\(record)"
+    // The reader begins again after the first loss, long after the acknowledgement.
+    try eventually("the record is withheld twice", within: .seconds(60)) {
+      machine.proxy.withLock { $0.proxy.counts["withheld", default: 0] >= 2 }
+    }
+    #expect(try server.connect().request(stored) != nil)
+    let deleted = try server.connect().request("$JS.hub.API.STREAM.DELETE.WHS_0")
+    #expect(deleted?.contains(#""success":true"#) == true, "\(deleted ?? "no reply")")
+    machine.proxy.withLock { $0.proxy.withholds = { _ in false } }
+    try BridgedMachine.setUp(server)
+    #expect(throws: Never.self) {
+      try eventually("the record is stored again", within: .seconds(60)) {
+        try server.connect().request(stored) != nil
+      }
+    }
+    #expect(machine.failure == nil)
   }
 
   private func start(_ hub: TestHub, _ arguments: [String]) throws -> Running {

@@ -214,7 +214,7 @@ extension Bridge {
 
   /// The servers have lost all records but the given ones.
   func forgetLostChannels(_ given: Set<String>, _ subjects: Subjects) {
-    for name in channels.homes.keys {
+    for name in channels.claims.union(channels.homes.keys) {
       guard let subject = try? subjects.channelRecord(name), !given.contains(subject) else {
         continue
       }

@@ -60,14 +60,16 @@ extension Bridge {
   /// Forgets the records that the servers have lost, and lets the bridge write its own again.
   ///
   /// A restarted reader gives all records again, so each missing record is lost. The connection
-  /// may last through the loss, since a connection leads to the leaf only.
+  /// may last through the loss, since a connection leads to the leaf only. A claim that the servers
+  /// have acknowledged is lost too if they lose the record before the reader gives it. If a claim
+  /// is still under way, the servers refuse the second claim.
   func forgetLostRecords(_ link: Link) {
     guard let reader = link.records, reader.isCaughtUp, let subjects = link.subjects,
       reader.restarts != link.comparedRestarts
     else { return }
     link.comparedRestarts = reader.restarts
     let given = link.given.restarts == reader.restarts ? link.given.subjects : []
-    for member in homes.keys {
+    for member in link.claims.union(homes.keys) {
       guard let subject = try? subjects.memberRecord(member), !given.contains(subject) else {
         continue
       }

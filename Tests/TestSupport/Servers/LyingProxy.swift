@@ -27,6 +27,8 @@ package final class LyingProxy {
   /// Chooses requests of clients to which the proxy replies that no program listens, also while it
   /// is honest.
   package var ignores: (String) -> Bool = { _ in false }
+  /// Chooses lines of the server that are dropped, also while the proxy is honest.
+  package var withholds: (String) -> Bool = { _ in false }
   /// How many lies of each kind were told.
   package private(set) var counts: [String: Int] = [:]
 
@@ -75,8 +77,12 @@ package final class LyingProxy {
   private func pass(
     _ line: [UInt8], _ way: ProxiedWay, _ link: ProxiedLink, _ now: Instant
   ) {
+    let text = String(decoding: line.prefix(4096), as: UTF8.self)
+    if way === link.down, withholds(text) {
+      counts["withheld", default: 0] += 1
+      return
+    }
     if way === link.up {
-      let text = String(decoding: line.prefix(4096), as: UTF8.self)
       if loses(text) {
         counts["loss", default: 0] += 1
         return
