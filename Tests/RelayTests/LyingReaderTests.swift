@@ -87,6 +87,22 @@ import WormholeSyscalls
     try round.finish()
   }
 
+  /// The bridge forgets each record that a new consumer has not delivered.
+  @Test func aMessageIsGivenBeforeTheRestartThatArrivesWithIt() throws {
+    let round = try Self.round()
+    Self.add(1, to: round)
+    round.server.serveConsumers()
+    round.server.sendStatus("409 Consumer Deleted")
+    round.server.forgetConsumers()
+    try round.run("the message is given", within: .seconds(1)) { round.given.count == 11 }
+    #expect(round.restartsWhenGiven == 0)
+    try round.run("a new consumer reads", within: .seconds(8)) {
+      round.server.counts.consumers == 2 && round.isComplete
+    }
+    #expect(round.reader?.restarts == 1)
+    try round.finish()
+  }
+
   @Test func aServerThatEndsEachRequestIsAskedRarely() throws {
     let round = try Self.round()
     let (begin, pulls) = (round.now, round.server.counts.pulls)

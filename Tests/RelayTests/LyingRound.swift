@@ -18,6 +18,8 @@ final class LyingRound {
   private(set) var stream: JetStream?
   /// What the reader has given.
   private(set) var given: [StreamMessage] = []
+  /// The reader's number of restarts when it gave the latest messages.
+  private(set) var restartsWhenGiven = 0
   private(set) var wrong: Wrong?
   /// The number of calls for each request.
   private(set) var calls: [Int] = []
@@ -170,6 +172,7 @@ final class LyingRound {
   }
 
   private func take(_ messages: [StreamMessage]) {
+    restartsWhenGiven = reader?.restarts ?? 0
     for message in messages {
       let index = given.count
       given.append(message)

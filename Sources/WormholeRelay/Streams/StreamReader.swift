@@ -149,6 +149,8 @@ package final class StreamReader {
 
   /// Gives up the consumer, and creates another one after a pause that doubles up to 2 s.
   private func restart(_ reason: RelayFailure) {
+    // The owner counts a message as one of the consumer that has delivered it.
+    giveGathered()
     if case .stopped = phase { return }
     let now = connection.now
     if case .reading(let pull) = phase, now - pull.since >= Self.longestPause {
