@@ -425,12 +425,18 @@ import WormholeSyscalls
     let stage = try Stage()
     let sender = try stage.start("wormhole send --to watch --from till --wait go")
     try eventually("it waits") {
-      try stage.run("wormhole queue watch").output.contains("waiting")
+      // A sender that cannot send is reported at once, with the cause.
+      let (hasEnded, errors) = (sender.hasEnded, try sender.errors)
+      try #require(!hasEnded, "\(errors)")
+      return try stage.run("wormhole queue watch").output.contains("waiting")
     }
     try sender.child.send(.kill)
     #expect(try sender.outcome().status == .signalled(9))
     #expect(try done(stage, "wormhole receive --as watch --count 1") == "go\n")
     let found = try done(stage, "wormhole doctor")
-    #expect(found.contains("note      members/till/receipts: 1 receipt waits to be read\n"))
+    let files = try stage.run("find hole -name '*,*'").output
+    #expect(
+      found.contains("note      members/till/receipts: 1 receipt waits to be read\n"),
+      "\(found)\(files)")
   }
 }
