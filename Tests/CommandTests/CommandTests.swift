@@ -1,16 +1,44 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeCommandLine
 import WormholeContainerStorage
 import WormholePropertyLists
 import WormholeSyscalls
 
+@testable import WormholeCommand
+
 /// The built command, as sessions in `Fixtures/command` show it: output, errors, exit status.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct CommandTests {
-  @Test(arguments: [
+  private static let sessions = [
     "values", "changes", "settings", "locks", "messages", "removing", "requests", "pairings",
     "coordination", "new",
-  ])
+  ]
+
+  /// Verbs that a session cannot show; other suites test them.
+  ///
+  /// Their output differs from run to run, or is too long, or they run until a signal ends them.
+  private static let withoutSession: Set = [
+    "work", "bridge", "status", "events", "dump", "restore", "serve", "demo", "manual",
+  ]
+
+  @Test func everySessionIsRunAndEveryVerbIsShown() throws {
+    let folder = try Descriptor.open(
+      path: Programs.source + "/Fixtures/command", [.readOnly, .directory])
+    let files = try folder.names().filter { $0.hasSuffix(".session") }
+    let known = (Self.sessions + ["refusals", "office"]).map { "\($0).session" }
+    for file in files where !known.contains(file) {
+      Issue.record("Fixtures/command/\(file): 'sessions' in CommandTests does not name it")
+    }
+    let commands = try files.flatMap { try Session(fixture: "command/" + $0).exchanges }
+      .map(\.command).joined(separator: "\n")
+    for name in Table.wormhole.names where !Self.withoutSession.contains(name) {
+      let isShown = commands.contains("wormhole \(name)")
+      #expect(isShown, "no .session file in Fixtures/command shows 'wormhole \(name)'")
+    }
+  }
+
+  @Test(arguments: sessions)
   func aSessionGoesAsItIsKept(_ name: String) throws {
     let stage = try Stage()
     let session = try Session(fixture: "command/\(name).session")

@@ -17,8 +17,24 @@ import WormholeSyscalls
       let outcome = try run(Programs.built("wormhole"), arguments)
       #expect(outcome.status == .exited(0))
       #expect(outcome.errors == "")
-      #expect(outcome.output == (try Fixture.text("command/" + fixture)))
+      try compare(outcome.output, with: fixture, arguments)
     }
+  }
+
+  /// Names each line that differs, and the command that writes the file again.
+  private func compare(_ text: String, with fixture: String, _ arguments: [String]) throws {
+    let kept = try Fixture.text("command/" + fixture)
+    guard text != kept else { return }
+    let path = "Fixtures/command/\(fixture)"
+    let (printed, recorded) = (text.split(separator: "\n"), kept.split(separator: "\n"))
+    for line in printed where !recorded.contains(line) {
+      Issue.record("\(path): the line is missing: \(line)")
+    }
+    for line in recorded where !printed.contains(line) {
+      Issue.record("\(path): the command does not print the line: \(line)")
+    }
+    let words = arguments.joined(separator: " ")
+    Issue.record("\(path) differs; if that is meant: .build/debug/wormhole \(words) >\(path)")
   }
 
   @Test(arguments: Table.wormhole.verbs.map(\.name))

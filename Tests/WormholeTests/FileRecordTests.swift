@@ -28,7 +28,14 @@ import WormholePropertyLists
     try #require(parts.count == 2)
     let rows = parts[1].split(separator: "\n").prefix { $0.hasPrefix("|") }.dropFirst(2)
     let keys = rows.map { String($0.split(separator: "`")[1]) }
-    #expect(keys.sorted() == (fields + values).sorted())
+    let place = "TheDirectory.md, the table below '\(sentence)'"
+    for key in fields + values where !keys.contains(key) {
+      Issue.record("\(place) has no row for the key `\(key)`")
+    }
+    for key in keys where !(fields + values).contains(key) {
+      Issue.record("\(place) has a row for `\(key)`, which is not in the form")
+    }
+    #expect(Set(keys).count == keys.count, "\(place) has a row twice")
   }
 
   /// The program in Python uses no other keys.
@@ -54,6 +61,10 @@ import WormholePropertyLists
       headers: try MessageHeaders(["a": "b"], "send", "watch"),
       file: MessageFile.FileHeader(name: "f", size: 3, checksum: 4, synced: true),
       origin: ["machine": "m"], isRedelivered: true)
+    let full = try BinaryPropertyList.decode(BinaryEncoder().seal(header, 7))
+    for name in MessageFile.Header.fieldNames where full[name] == nil {
+      Issue.record("the header in everyFieldIsReadAsWritten has no value for '\(name)'")
+    }
     for _ in 0..<2 {
       var list = try BinaryPropertyList.decode(BinaryEncoder().seal(header, 7))
       for number in 0..<others { list["other\(number)"] = .integer(Int64(number)) }
