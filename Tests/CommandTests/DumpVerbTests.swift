@@ -6,6 +6,7 @@ import WormholeContainerStorage
 import WormholePropertyLists
 import WormholeSyscalls
 
+@testable import Wormhole
 @testable import WormholeCommand
 
 /// `wormhole dump` and `wormhole restore`.
@@ -68,6 +69,25 @@ import WormholeSyscalls
     let fresh = "WORMHOLE_CONTAINER=\"$STAGE/fresh\" wormhole"
     #expect(
       try done("\(fresh) restore <late; \(fresh) get film --json").contains(#require(moment).0))
+  }
+
+  /// The copy of a message has each key of a header, except the note of the program that carries
+  /// messages between machines.
+  @Test func aDumpLosesNoKeyOfAHeader() throws {
+    _ = try done(
+      """
+      set -e; printf x >f
+      wormhole send --queue jobs --file f --kind Order --header a=b --ordering-key k --ttl 1h
+      wormhole dump --messages >dump; \(Self.other) restore <dump
+      """)
+    let inbox = try Descriptor.open(
+      path: "\(stage.directory.path)/copy/queues/jobs/inbox", [.readOnly, .directory])
+    let names = try inbox.names()
+    try #require(names.count == 1, "\(names)")
+    let list = try BinaryPropertyList.decode(inbox.open(names[0], [.readOnly]).contents())
+    for key in MessageFile.Header.fieldNames where key != "\(MessageFile.origin)" {
+      #expect(list[key] != nil, "PortableMessage, or DumpLine, loses the key '\(key)'")
+    }
   }
 
   private func delay(in dump: String) -> Date? {
