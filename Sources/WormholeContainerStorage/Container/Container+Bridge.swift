@@ -1,8 +1,10 @@
 internal import WormholePropertyLists
 package import WormholeSyscalls
 
-/// `bridge/`: the state of the process that carries messages between machines. No other program
-/// uses it, and no other user can enter it, in a group's container neither.
+/// `bridge/`: the state of the process that carries messages between machines.
+///
+/// No other program uses the directory, and no other user can enter it, not even in a group's
+/// container.
 ///
 /// Each member of a group may give another user's private directory this name. So the directory is
 /// made with a mark, a file that names the container, and is not used without it.

@@ -89,7 +89,7 @@ package final class MemberDirectory: Sendable {
 
   /// The directory of a worker of a queue.
   ///
-  /// - Parameter steps: the names that lead there from the queue's; nil for those of a worker.
+  /// - Parameter steps: the names from the queue's directory to this one; nil for the usual names.
   init(
     worker: String, of queue: MemberDirectory, home: consuming Descriptor, in parent: OpenDirectory,
     steps: [String]? = nil

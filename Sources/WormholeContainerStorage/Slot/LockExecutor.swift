@@ -197,7 +197,8 @@ struct LockExecutor {
   ///
   /// The holder of the removed file may still use the staging directory of this generation. Another
   /// process that locked the new file would use the same directory, side by side with that holder.
-  /// The file is removed under its lock, so that a process that has it open finds no name for it.
+  /// The file is removed under its lock: a process that has the file open then finds it without a
+  /// name.
   private func retractLockFile() throws(Errno) {
     guard try isNamed(), !Mutants.has(.keepSecondLock) else { return }
     do throws(Errno) {

@@ -4,8 +4,8 @@ package import WormholeSyscalls
 /// suspends, and replies with errors.
 ///
 /// The proxy has real sockets and no thread: its owner calls ``step(_:)``. From one seed it draws
-/// the same lies, for the same lines. After ``isHonest`` is set, the proxy passes everything on;
-/// connections that it has silenced stay silent.
+/// the same lies, for the same lines. After ``isHonest`` is set, the proxy passes everything on,
+/// except on connections that were silenced before.
 package final class LyingProxy {
   /// How often the proxy lies, for each thousand of the lines in both directions.
   package struct Lies: Sendable {
@@ -117,7 +117,7 @@ package final class LyingProxy {
     }
   }
 
-  /// No bridge may end by one of them: they concern a moment, or a subject that it does not use.
+  /// Errors at which no bridge may end: each concerns a moment, or a subject that no bridge uses.
   private static let errors = [
     "-ERR 'Stale Connection'\r\n", "-ERR 'Slow Consumer'\r\n", "-ERR ''\r\n",
     "-ERR 'Permissions Violation for Publish to \"x\"'\r\n",
