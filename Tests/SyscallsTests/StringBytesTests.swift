@@ -27,4 +27,15 @@ import WormholeSyscalls
     let paths = texts.filter { $0.begins(with: "PATH=") }
     #expect(paths == ["PATH=\u{301}"])
   }
+
+  @Test(arguments: ["", "a", "kanal", "ä/ö", String(repeating: "long ", count: 60)])
+  func theBytesOfANameEndWithAZero(name: String) throws {
+    #expect(name.withCName { String(cString: $0) } == name)
+  }
+
+  @Test func anErrorKeepsItsType() {
+    #expect(throws: Errno.noSpace) {
+      try "name".withCName { _ throws(Errno) in throw Errno.noSpace }
+    }
+  }
 }

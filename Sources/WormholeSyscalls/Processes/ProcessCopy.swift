@@ -40,12 +40,6 @@ package struct ProcessCopy: Equatable, Sendable {
 
 /// An object of which each process has its own, a forked child included.
 package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
-  private final class Entry: Sendable {
-    let value: Value
-    let copy = ProcessCopy.current
-    init(_ value: Value) { self.value = value }
-  }
-
   /// The address of an entry; 0 as long as no entry exists.
   private let entry = Atomic<UInt>(0)
   private let make: @Sendable () -> Value
@@ -61,26 +55,35 @@ package final class OneForEachProcess<Value: AnyObject & Sendable>: Sendable {
   package var current: Value {
     let known = entry.load(ordering: .acquiring)
     if let value = Self.value(at: known) { return value }
-    let fresh = Unmanaged.passRetained(Entry(make()))
+    let fresh = Unmanaged.passRetained(EntryOfProcess(make()))
     let (isFirst, other) = entry.compareExchange(
       expected: known, desired: UInt(bitPattern: fresh.toOpaque()),
       ordering: .acquiringAndReleasing)
-    if isFirst { return fresh.takeUnretainedValue().value }
-    fresh.release()
-    return Self.entry(at: other)!.value
+    let entry = isFirst ? fresh.takeUnretainedValue() : EntryOfProcess.at(other)!
+    defer { if !isFirst { fresh.release() } }
+    return unsafeDowncast(entry.value, to: Value.self)
   }
 
   /// The object of this process, if it was asked for before; nothing is made.
   package var existing: Value? { Self.value(at: entry.load(ordering: .acquiring)) }
 
   private static func value(at address: UInt) -> Value? {
-    guard let found = entry(at: address), found.copy.isCurrent else { return nil }
-    return found.value
+    guard let found = EntryOfProcess.at(address), found.copy.isCurrent else { return nil }
+    return unsafeDowncast(found.value, to: Value.self)
   }
+}
 
-  private static func entry(at address: UInt) -> Entry? {
-    UnsafeRawPointer(bitPattern: address).map {
-      Unmanaged<Entry>.fromOpaque($0).takeUnretainedValue()
-    }
+/// The object of one process, and the process.
+///
+/// The class is not generic: the runtime would look up its type at each use, which takes ten times
+/// as long as the use.
+private final class EntryOfProcess: Sendable {
+  let value: any AnyObject & Sendable
+  let copy = ProcessCopy.current
+  init(_ value: any AnyObject & Sendable) { self.value = value }
+
+  static func at(_ address: UInt) -> EntryOfProcess? {
+    guard let address = UnsafeRawPointer(bitPattern: address) else { return nil }
+    return Unmanaged<EntryOfProcess>.fromOpaque(address).takeUnretainedValue()
   }
 }
