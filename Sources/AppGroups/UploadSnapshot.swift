@@ -15,7 +15,7 @@ struct UploadSnapshot {
   /// is available here.
   init(of path: String) throws {
     do throws(Errno) {
-      let source = try Descriptor.open(following: path, [.readOnly, .nonBlocking])
+      let source = try Descriptor.open(following: path, .readOnlyNonBlocking)
       let status = try source.status()
       guard status.kind == .regular else { throw .notSupported }
       folder = try Self.makeFolder()
@@ -42,7 +42,7 @@ struct UploadSnapshot {
   }
 
   private func copy(_ source: borrowing Descriptor, _ size: Int) throws(Errno) {
-    let new = try Descriptor.open(path: url.path, [.readWrite, .create, .exclusive], mode: 0o600)
+    let new = try Descriptor.open(path: url.path, .readWriteNew, mode: 0o600)
     do throws(FileCopy.Failure) {
       _ = try FileCopy.copy(source, to: new, size: size) { _ in true }
     } catch {

@@ -133,9 +133,9 @@ struct Demo {
     try stage.attempt { () throws(Errno) in
       let directory = try stage.directory()
       try directory.makeDirectory("bin", mode: 0o700)
-      let programs = try directory.open("bin", [.readOnly, .directory])
+      let programs = try directory.open("bin", .readOnlyDirectory)
       try programs.makeSymbolicLink("wormhole", to: try Processes.ownProgram())
-      let script = try programs.open("add-slowly", [.writeOnly, .create, .exclusive], mode: 0o700)
+      let script = try programs.open("add-slowly", .writeOnlyNew, mode: 0o700)
       let text = Array(Self.slowly.utf8)
       if let failure = text.withUnsafeBytes({ bytes in
         Errno.of { () throws(Errno) in try script.writeFully(bytes) }

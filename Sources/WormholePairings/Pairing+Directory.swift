@@ -39,15 +39,15 @@ extension Pairing {
     } catch {
       guard error == .fileExists else { throw error }
     }
-    return try directory.open(name, [.readOnly, .directory])
+    return try directory.open(name, .readOnlyDirectory)
   }
 
   /// Removes a watch's directories, except the directory of the current pairing.
   func removeOldDirectories(of watch: String) throws(WormholeError) {
     let name = try Container.escape(watch)
     do {
-      let all = try container.storage.root.descriptor.open("watches", [.readOnly, .directory])
-      let own = try all.open(name, [.readOnly, .directory])
+      let all = try container.storage.root.descriptor.open("watches", .readOnlyDirectory)
+      let own = try all.open(name, .readOnlyDirectory)
       guard try isPrivate(all), try isPrivate(own) else { throw Errno.notPermitted }
       // List first: a directory that is made later is not removed.
       let names = try own.names()

@@ -36,7 +36,7 @@ public final class TemporaryContainer: Sendable {
     for begun in begun.withLock({ $0 }) { begun.close() }
     // A file that cannot be removed remains for a person to inspect.
     do throws(Errno) {
-      try removeContents(Descriptor.open(path: directory, [.readOnly, .directory]))
+      try removeContents(Descriptor.open(path: directory, .readOnlyDirectory))
       try Descriptor.removeDirectory(path: directory)
     } catch {}
   }
@@ -76,7 +76,7 @@ func removeContents(_ directory: borrowing Descriptor) throws(Errno) {
   }
   for name in names {
     if try directory.status(of: name).kind == .directory {
-      try removeContents(directory.open(name, [.readOnly, .directory]))
+      try removeContents(directory.open(name, .readOnlyDirectory))
       try directory.removeDirectory(name)
     } else {
       try directory.unlink(name)

@@ -48,7 +48,7 @@ public enum TestGroups {
       guard error != .fileExists else { return path }
       throw WormholeError(error, "create directory", path)
     }
-    if let directory = try? Descriptor.open(path: path, [.readOnly, .directory]),
+    if let directory = try? Descriptor.open(path: path, .readOnlyDirectory),
       (try? directory.tryLock(.shared)) == true
     {
       let open = OpenDirectory(directory)
@@ -63,7 +63,7 @@ public enum TestGroups {
   ///
   /// A directory that cannot be removed remains for a person to inspect.
   private static func sweep(_ parent: String) {
-    guard let folder = try? Descriptor.open(path: parent, [.readOnly, .directory]),
+    guard let folder = try? Descriptor.open(path: parent, .readOnlyDirectory),
       let names = try? folder.names()
     else { return }
     for name in names where name.begins(with: prefix) {
@@ -72,7 +72,7 @@ public enum TestGroups {
         !(ProcessStatus(of: process)?.started(at: started) ?? false)
       else { continue }
       do throws(Errno) {
-        let directory = try folder.open(name, [.readOnly, .directory])
+        let directory = try folder.open(name, .readOnlyDirectory)
         guard try directory.tryLock(.exclusive) else { continue }
         try removeContents(directory)
         try folder.removeDirectory(name)

@@ -70,7 +70,7 @@ public final class TestProcess: Sendable {
     let all = Processes.environment(setting: settings.map { "\($0.key)=\($0.value)" })
     let pseudoTerminal = try usesTerminal ? Self.terminal(for: program) : nil
     do throws(Errno) {
-      let files = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
+      let files = try Descriptor.open(path: folder.directory, .readOnlyDirectory)
       try files.open("input", .writeOnlyNew, mode: 0o600).write(input)
       let reading = try files.open("input", [.readOnly])
       let output = try files.open("output", [.writeOnly, .create, .append], mode: 0o600)
@@ -204,7 +204,7 @@ public final class TestProcess: Sendable {
 
   private func read(_ file: String) throws(WormholeError) -> String {
     do throws(Errno) {
-      let folder = try Descriptor.open(path: folder.directory, [.readOnly, .directory])
+      let folder = try Descriptor.open(path: folder.directory, .readOnlyDirectory)
       return String(decoding: try contents(of: folder.open(file, [.readOnly])), as: UTF8.self)
     } catch {
       throw WormholeError(error, "read the output of", name)
@@ -242,7 +242,7 @@ public final class TestProcess: Sendable {
     var programs = CommandLine.arguments.filter { $0.contains(".xctest") }
     // `/proc/self` is a link itself, so the path contains the process ID.
     if let process = try? Descriptor.open(
-      path: "/proc/\(Processes.current)", [.readOnly, .directory]),
+      path: "/proc/\(Processes.current)", .readOnlyDirectory),
       let own = try? process.readSymbolicLink("exe")
     {
       programs.insert(String(decoding: own, as: UTF8.self), at: 0)

@@ -78,7 +78,7 @@ package struct Alias: Sendable {
   }
 
   private func folder(making: Bool) throws(Errno) -> Descriptor {
-    var folder = try Descriptor.open(path: parent, [.readOnly, .directory])
+    var folder = try Descriptor.open(path: parent, .readOnlyDirectory)
     for name in path.dropLast() {
       if making {
         do throws(Errno) {
@@ -87,7 +87,7 @@ package struct Alias: Sendable {
           guard error == .fileExists else { throw error }
         }
       }
-      folder = try folder.open(name, [.readOnly, .directory])
+      folder = try folder.open(name, .readOnlyDirectory)
     }
     return folder
   }

@@ -31,7 +31,7 @@ struct LiveCapacity: Sendable {
     var found = (files: 0, bytes: 0)
     // A descriptor of its own: a listing moves the read offset, which all users of a descriptor
     // share.
-    let names = (try? folder.descriptor.open(".", [.readOnly, .directory]).names()) ?? []
+    let names = (try? folder.descriptor.open(".", .readOnlyDirectory).names()) ?? []
     for name in names.lazy.compactMap({ LiveName($0) }) where !name.letter.isAnswer {
       if let deadline = name.deadline, deadline <= now {
         try? folder.descriptor.unlink(name.text)

@@ -171,7 +171,7 @@ private struct PortableMessageReader {
     if header.file != nil {
       // The file of a worker's message is in the queue's directory.
       guard let files = try home.existing(.files) else { return }
-      let file = try files.descriptor.open(name.fileName, [.readOnly, .nonBlocking])
+      let file = try files.descriptor.open(name.fileName, .readOnlyNonBlocking)
       return try body(message, PortableFile(file))
     }
     guard case .array(let values)? = content["values"] else { return try body(message, nil) }

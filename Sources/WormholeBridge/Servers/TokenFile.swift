@@ -13,7 +13,7 @@ package enum TokenFile {
     let count: Int
     do throws(Errno) {
       // Opening waits for nobody, whatever has the name.
-      let file = try Descriptor.open(path: path, [.readOnly, .nonBlocking])
+      let file = try Descriptor.open(path: path, .readOnlyNonBlocking)
       status = try file.status()
       count = status.kind == .regular ? try Self.read(file, &bytes) : 0
     } catch {

@@ -25,7 +25,7 @@ struct NewDirectory: ~Copyable {
       guard error == .fileExists else { throw WormholeError(error, operation, path) }
     }
     do throws(Errno) {
-      let directory = try Descriptor.open(path: path, [.readOnly, .directory])
+      let directory = try Descriptor.open(path: path, .readOnlyDirectory)
       var isEmpty = true
       try directory.forEachName { _ in
         isEmpty = false
@@ -75,14 +75,14 @@ struct NewDirectory: ~Copyable {
     do throws(Errno) {
       var parts = name.parts(between: "/")
       let last = parts.removeLast()
-      var folder = try directory.open(".", [.readOnly, .directory])
+      var folder = try directory.open(".", .readOnlyDirectory)
       for part in parts {
         do throws(Errno) {
           try folder.makeDirectory(part, mode: 0o777, keepsUmask: true)
         } catch {
           guard error == .fileExists else { throw error }
         }
-        folder = try folder.open(part, [.readOnly, .directory])
+        folder = try folder.open(part, .readOnlyDirectory)
       }
       try body(last, folder)
     } catch {

@@ -22,7 +22,7 @@ enum PackageReference {
       return
     }
     do throws(Errno) {
-      let directory = try Descriptor.open(following: text, [.readOnly, .directory])
+      let directory = try Descriptor.open(following: text, .readOnlyDirectory)
       _ = try directory.status(of: "Package.swift")
       self = .directory(try directory.straightPath())
     } catch {

@@ -25,7 +25,7 @@ struct SourceScan {
 
   init(_ path: String) throws {
     do throws(Errno) {
-      let directory = try Descriptor.open(following: path, [.readOnly, .directory])
+      let directory = try Descriptor.open(following: path, .readOnlyDirectory)
       self.path = try directory.straightPath()
       try read(directory, level: 0)
     } catch {
@@ -48,7 +48,7 @@ struct SourceScan {
       guard files <= Self.mostFiles else { return }
       let kind = try directory.status(of: name).kind
       if kind == .directory, level < Self.mostLevels {
-        try read(directory.open(name, [.readOnly, .directory]), level: level + 1)
+        try read(directory.open(name, .readOnlyDirectory), level: level + 1)
       } else if kind == .regular, name.ends(with: ".swift") {
         files += 1
         let file = try directory.open(name, [.readOnly])

@@ -172,7 +172,7 @@ final class Board: Sendable {
 
   private func names(_ path: String) -> [String] {
     let found = try? Descriptor.open(
-      path: "\(container.storage.path)/\(path)", [.readOnly, .directory]
+      path: "\(container.storage.path)/\(path)", .readOnlyDirectory
     ).names()
     return (found ?? []).filter { !$0.begins(with: ".") }
   }

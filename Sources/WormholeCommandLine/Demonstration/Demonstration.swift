@@ -42,7 +42,7 @@ package final class Demonstration: Sendable {
   }
 
   package func directory() throws(Errno) -> Descriptor {
-    try Descriptor.open(path: path, [.readOnly, .directory])
+    try Descriptor.open(path: path, .readOnlyDirectory)
   }
 
   /// Runs the body; an error states the failed operation and the directory.

@@ -69,7 +69,7 @@ struct AccountState: Hashable, Sendable {
           throw refusal(of: path, because: reason)
         }
       }
-      return OpenDirectory(try directory.open(".", [.readOnly, .directory]))
+      return OpenDirectory(try directory.open(".", .readOnlyDirectory))
     } catch let error as WormholeError {
       throw error
     } catch {

@@ -75,7 +75,7 @@ extension Container {
         try staging.makeDirectory(Self.bridgeName, in: root.descriptor, isPrivate: true) {
           directory throws(Errno) in
           let file = try directory.open(
-            Self.bridgeMarkName, [.writeOnly, .create, .exclusive], mode: 0o600)
+            Self.bridgeMarkName, .writeOnlyNew, mode: 0o600)
           let failure = bytes.withUnsafeBytes { bytes in
             Errno.of { () throws(Errno) in try file.writeFully(bytes) }
           }
@@ -96,7 +96,7 @@ extension Container {
   private static func openOwn(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
-    let directory = try parent.open(name, [.readOnly, .directory])
+    let directory = try parent.open(name, .readOnlyDirectory)
     let status = try directory.status()
     guard status.owner == Processes.effectiveUser, status.mode & 0o077 == 0 else {
       throw .notPermitted

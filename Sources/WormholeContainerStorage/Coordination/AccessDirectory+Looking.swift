@@ -25,7 +25,7 @@ extension AccessDirectory {
   private func open(_ process: String, in home: AccessHome) throws(Errno) -> Descriptor? {
     do throws(Errno) {
       return try home.descriptor.open(
-        Self.processesName + "/" + process, [.readOnly, .nonBlocking])
+        Self.processesName + "/" + process, .readOnlyNonBlocking)
     } catch {
       guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
       return nil

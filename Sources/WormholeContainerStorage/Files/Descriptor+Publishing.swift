@@ -45,7 +45,7 @@ extension Descriptor {
   static func syncParent(of path: String) throws(Errno) {
     let parent = UserPath(UserPath.withoutSlashes(path)).directory
     do throws(Errno) {
-      try open(path: parent, [.readOnly, .directory]).sync()
+      try open(path: parent, .readOnlyDirectory).sync()
     } catch {
       // A parent that is searchable but not readable, or is a link, need not be synced here.
       guard error == .accessDenied || error == .tooManyLinks || error == .notADirectory else {

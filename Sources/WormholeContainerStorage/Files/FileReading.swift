@@ -63,7 +63,7 @@ struct FileReading {
     var isListed = false
     do throws(Errno) {
       let wanted = String(cString: name)
-      let listing = try directory.open(".", [.readOnly, .directory])
+      let listing = try directory.open(".", .readOnlyDirectory)
       try listing.forEachName(isFresh: true) { name throws(Errno) in
         isListed = String(cString: name) == wanted
         return !isListed

@@ -76,7 +76,7 @@ final class HiddenDirectory: Sendable {
   private init(
     _ name: String, in parent: consuming Descriptor, _ maker: Maker
   ) throws(Errno) {
-    directory = try parent.open(name, [.readOnly, .directory])
+    directory = try parent.open(name, .readOnlyDirectory)
     self.name = name
     self.parent = parent
     self.maker = maker
@@ -110,7 +110,7 @@ final class HiddenDirectory: Sendable {
 
   /// Opens the directory for new files.
   func openMade() throws(Errno) -> Descriptor {
-    try directory.open(maker.identity, [.readOnly, .directory])
+    try directory.open(maker.identity, .readOnlyDirectory)
   }
 
   // MARK: Finding

@@ -49,7 +49,7 @@ extension Sharing {
   func openExisting(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
-    let directory = try parent.open(name, [.readOnly, .directory])
+    let directory = try parent.open(name, .readOnlyDirectory)
     guard self == .group else { return directory }
     let status = try directory.status()
     if Self.isForMembers(status) { return directory }
@@ -76,7 +76,7 @@ extension Sharing {
     try parent.makeDirectory(hidden, mode: 0o700)
     // Removal by name is safe: members could remove any empty directory in its place themselves.
     defer { try? parent.removeDirectory(hidden) }
-    let outer = try parent.open(hidden, [.readOnly, .directory])
+    let outer = try parent.open(hidden, .readOnlyDirectory)
     let status = try outer.status()
     guard status.owner == Processes.effectiveUser, status.mode & 0o077 == 0 else {
       throw .notPermitted
@@ -84,7 +84,7 @@ extension Sharing {
     let inner = environment.randomName()
     try outer.makeDirectory(inner, mode: 0o700)
     do throws(Errno) {
-      try outer.open(inner, [.readOnly, .directory]).setMode(mode ?? directoryMode)
+      try outer.open(inner, .readOnlyDirectory).setMode(mode ?? directoryMode)
       try outer.publishAsItIs(inner, to: parent, name)
     } catch {
       try? outer.removeDirectory(inner)

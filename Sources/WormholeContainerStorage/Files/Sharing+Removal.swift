@@ -13,7 +13,7 @@ package func removeTree(
   _ sharing: Sharing = .owner
 ) throws(Errno) {
   do throws(Errno) {
-    let directory = try parent.open(name, [.readOnly, .directory])
+    let directory = try parent.open(name, .readOnlyDirectory)
     try sharing.checkRemovable(directory, in: parent)
     try empty(directory, depth: depth, sharing)
   } catch {
@@ -76,7 +76,7 @@ extension Sharing {
     _ name: UnsafePointer<CChar>, in parent: borrowing Descriptor
   ) throws(Errno) {
     if self == .group {
-      try checkRemovable(try parent.open(name, [.readOnly, .directory]), in: parent)
+      try checkRemovable(try parent.open(name, .readOnlyDirectory), in: parent)
     }
     try parent.removeDirectory(name)
   }

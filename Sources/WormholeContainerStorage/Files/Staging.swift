@@ -93,7 +93,7 @@ final class Staging: Sendable {
   /// parent requires write permission on the moved directory.
   private func existingOwn(in shared: OpenDirectory) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {
-      let own = try shared.descriptor.open(Self.ownName, [.readOnly, .directory])
+      let own = try shared.descriptor.open(Self.ownName, .readOnlyDirectory)
       let status = try own.status()
       guard status.owner == Processes.effectiveUser else { throw .accessDenied }
       guard status.mode == Self.ownMode else { throw .notPermitted }
@@ -129,7 +129,7 @@ final class Staging: Sendable {
       let name = freshName()
       let directory = try directory()
       let file = try directory.descriptor.open(
-        name, [.readWrite, .create, .exclusive], mode: 0o600, isGuarded: isGuarded)
+        name, .readWriteNew, mode: 0o600, isGuarded: isGuarded)
       // After a rename the name is gone; after a link both names exist.
       defer { try? directory.descriptor.unlink(name) }
       guard try file.tryLock(.exclusive) else { throw .noSuchFile }
@@ -170,7 +170,7 @@ final class Staging: Sendable {
   private func stage(
     _ bytes: UnsafeRawBufferPointer, _ name: String, in directory: borrowing Descriptor, sync: Bool
   ) throws(Errno) -> Descriptor {
-    let file = try directory.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
+    let file = try directory.open(name, .writeOnlyNew, mode: 0o600)
     guard try file.tryLock(.exclusive) else { throw .wouldBlock }
     if sharing == .group { try file.setMode(sharing.fileMode) }
     try file.writeFully(bytes)
@@ -201,7 +201,7 @@ final class Staging: Sendable {
   ) throws(Errno) {
     if Mutants.has(.modeAfterName) {
       try parent.makeDirectory(name, mode: 0o700)
-      let made = try parent.open(name, [.readOnly, .directory])
+      let made = try parent.open(name, .readOnlyDirectory)
       try made.setMode(sharing.directoryMode)
       return try fill(made)
     }
@@ -210,7 +210,7 @@ final class Staging: Sendable {
       let directory = try directory()
       try directory.descriptor.makeDirectory(staged, mode: 0o700)
       defer { try? removeTree(staged, in: directory.descriptor) }
-      let made = try directory.descriptor.open(staged, [.readOnly, .directory])
+      let made = try directory.descriptor.open(staged, .readOnlyDirectory)
       guard try made.tryLock(.exclusive) else { throw .noSuchFile }
       defer { try? made.unlock() }
       if sharing == .group, !isPrivate { try made.setMode(sharing.directoryMode) }
@@ -229,7 +229,7 @@ final class Staging: Sendable {
     let made = try retrying { () throws(Errno) in
       (name, directory) = (freshName(), try self.directory())
       try directory.descriptor.makeDirectory(name, mode: 0o700)
-      let made = try directory.descriptor.open(name, [.readOnly, .directory])
+      let made = try directory.descriptor.open(name, .readOnlyDirectory)
       guard try made.tryLock(.exclusive) else { throw .noSuchFile }
       return made
     }
@@ -244,7 +244,7 @@ final class Staging: Sendable {
   /// file is closed.
   func clear(away name: String, in parent: borrowing Descriptor) throws(Errno) {
     do throws(Errno) {
-      let doomed = try parent.open(name, [.readOnly, .directory])
+      let doomed = try parent.open(name, .readOnlyDirectory)
       try sharing.checkRemovable(doomed, in: parent)
       let staging = try directory()
       try doomed.forEachName { file throws(Errno) in
@@ -309,7 +309,7 @@ final class Staging: Sendable {
     var swept = 0
     for name in try directory.names() where isSwept(name) {
       do throws(Errno) {
-        let left = try directory.open(name, [.readOnly, .nonBlocking])
+        let left = try directory.open(name, .readOnlyNonBlocking)
         guard try left.tryLock(.exclusive) else { continue }
         defer { try? left.unlock() }
         switch try left.status().kind {
@@ -338,7 +338,7 @@ final class Staging: Sendable {
     _ name: String, in directory: borrowing Descriptor
   ) throws(Errno) -> Bool? {
     do throws(Errno) {
-      let left = try directory.open(name, [.readOnly, .nonBlocking])
+      let left = try directory.open(name, .readOnlyNonBlocking)
       guard [.regular, .directory].contains(try left.status().kind) else { return nil }
       guard try left.tryLock(.exclusive) else { return false }
       try left.unlock()

@@ -52,7 +52,7 @@ struct TreeRemoval {
   private mutating func removeDirectory(
     _ name: [CChar], in parent: borrowing Descriptor, _ depth: Int
   ) throws(Errno) -> Bool {
-    let directory = try parent.open(name, [.readOnly, .directory])
+    let directory = try parent.open(name, .readOnlyDirectory)
     if let owner, try directory.status().owner != owner {
       try parent.removeDirectory(name)
       return true

@@ -49,8 +49,7 @@ package struct UserPath: Sendable {
   }
 
   /// Opens the directory and follows links.
-  package func openParent(_ flags: OpenFlags = [.readOnly, .directory]) throws(Errno) -> Descriptor
-  {
+  package func openParent(_ flags: OpenFlags = .readOnlyDirectory) throws(Errno) -> Descriptor {
     try Descriptor.open(path: parent + ".", flags)
   }
 

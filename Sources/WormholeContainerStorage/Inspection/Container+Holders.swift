@@ -28,10 +28,10 @@ extension Container {
   ) -> SeenLock? {
     let lock = "\(folder.rawValue)/\((try? slot(folder, name).escaped) ?? "")/lock"
     do throws(Errno) {
-      let directory = try root.descriptor.open(lock, [.readOnly, .directory])
+      let directory = try root.descriptor.open(lock, .readOnlyDirectory)
       let numbers = Slot.generations(of: try directory.names())
       guard let highest = numbers.values.max() else { return nil }
-      let file = try directory.open("\(highest)", [.readOnly, .nonBlocking])
+      let file = try directory.open("\(highest)", .readOnlyNonBlocking)
       let mark = try HolderMark(in: file)
       guard let process = mark.process, let holder = LockHolder(mark),
         try holders[file.status().inode]?.contains(process) == true

@@ -51,7 +51,7 @@ extension Container {
     guard let highest = generations.filter({ "\($0.value)" == $0.key }).values.max() else {
       return nil
     }
-    let file = try locks.open("\(highest)", [.readOnly, .nonBlocking])
+    let file = try locks.open("\(highest)", .readOnlyNonBlocking)
     if try file.tryLock(.shared) {
       try file.unlock()
       return nil

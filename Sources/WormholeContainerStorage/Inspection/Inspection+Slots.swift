@@ -145,7 +145,7 @@ extension Inspection {
       // Some file systems give the lock only for writing; if they are read-only, no process has the
       // lock.
       guard error == .readOnlyFileSystem else { throw error }
-      return try locks.open(name, [.readOnly, .nonBlocking])
+      return try locks.open(name, .readOnlyNonBlocking)
     }
   }
 

@@ -146,7 +146,7 @@ struct Inspection {
     // Another user cannot look into it.
     guard status.owner == Processes.effectiveUser else { return }
     let directory = OpenDirectory(
-      try container.root.descriptor.open(Container.bridgeName, [.readOnly, .directory]))
+      try container.root.descriptor.open(Container.bridgeName, .readOnlyDirectory))
     if try !container.isBridge(directory) {
       add(
         Diagnosis(
@@ -293,7 +293,7 @@ struct Inspection {
         continue
       }
       let reason = String(name.dropLast(".plist".count)) + ".reason"
-      let bytes = try? damaged.descriptor.open(reason, [.readOnly, .nonBlocking]).readAll(size: 512)
+      let bytes = try? damaged.descriptor.open(reason, .readOnlyNonBlocking).readAll(size: 512)
       let words = bytes.map { String(decoding: $0.filter { $0 >= 0x20 }, as: UTF8.self) }
       add(
         Diagnosis(

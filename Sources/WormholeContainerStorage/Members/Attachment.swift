@@ -141,7 +141,7 @@ package final class Attachment {
       }
       do throws(Errno) {
         let file = try staging.descriptor.open(
-          name, [.readWrite, .create, .exclusive], mode: 0o600)
+          name, .readWriteNew, mode: 0o600)
         if try file.tryLock(.exclusive), try file.status().links > 0 {
           return NewFile(name: name, file: file)
         }

@@ -78,7 +78,7 @@ extension Container {
   /// The names in `guests/` that have the form of a guest's name.
   package func guestNames() throws(Errno) -> [String] {
     do throws(Errno) {
-      return try root.descriptor.open(Folder.guests.rawValue, [.readOnly, .directory]).names()
+      return try root.descriptor.open(Folder.guests.rawValue, .readOnlyDirectory).names()
         .filter(Randomness.isName)
     } catch {
       guard error == .noSuchFile else { throw error }
@@ -96,7 +96,7 @@ extension Container {
     let staging = try staging.directory()
     let guests = try folder(.guests)
     // The lock shows sweepers of `staging/` that a living process uses the directory.
-    let doomed = try guests.descriptor.open(name, [.readOnly, .directory])
+    let doomed = try guests.descriptor.open(name, .readOnlyDirectory)
     _ = try? doomed.tryLock(.exclusive)
     defer { try? doomed.unlock() }
     try guests.descriptor.rename(name, to: staging.descriptor, hidden)

@@ -254,7 +254,7 @@ extension MemberDirectory {
   ) throws(Errno) -> Descriptor? {
     let copy: Descriptor
     do throws(Errno) {
-      copy = try parent.open(hidden, [.readWrite, .create, .exclusive], mode: 0o600)
+      copy = try parent.open(hidden, .readWriteNew, mode: 0o600)
     } catch {
       guard error == .fileExists else { throw error }
       return nil

@@ -205,7 +205,7 @@ extension MemberDirectory {
   ) throws(Errno) -> Bool {
     while let directory = try existing(part) {
       do throws(Errno) {
-        let listing = try directory.descriptor.open(".", [.readOnly, .directory])
+        let listing = try directory.descriptor.open(".", .readOnlyDirectory)
         var isFound = false
         try listing.forEachName(isFresh: true) { name throws(Errno) in
           isFound = isWanted(name)

@@ -19,7 +19,7 @@ extension MemberDirectory {
         } catch {
           guard error != .noSuchFile else { throw error }
           let copy = try directory.open(
-            visible, [.readWrite, .create, .exclusive], mode: 0o600)
+            visible, .readWriteNew, mode: 0o600)
           do throws(FileCopy.Failure) {
             _ = try FileCopy.copy(opened.file, to: copy, size: size) { _ in true }
           } catch {
@@ -42,7 +42,7 @@ extension Descriptor {
     get throws(Errno) {
       // `self` is a link itself, so the path contains the process ID.
       let open = try Descriptor.open(
-        path: "/proc/\(Processes.current)/fd", [.readOnly, .directory])
+        path: "/proc/\(Processes.current)/fd", .readOnlyDirectory)
       return String(decoding: try open.readSymbolicLink("\(rawValue)"), as: UTF8.self)
     }
   }

@@ -7,7 +7,7 @@ extension MemberDirectory {
     _ name: String, largest: Int
   ) throws(WormholeError) -> [UInt8] {
     do throws(Errno) {
-      let file = try home.descriptor.open(name, [.readOnly, .nonBlocking])
+      let file = try home.descriptor.open(name, .readOnlyNonBlocking)
       let status = try file.status()
       guard status.kind == .regular, status.size <= largest else { return [] }
       return try file.readAll(size: status.size)

@@ -66,7 +66,7 @@ extension MemberDirectory {
   private func makeNext(in staging: borrowing Descriptor) throws(Errno) -> GuardedFile {
     func open() throws(Errno) -> GuardedFile {
       try GuardedFile(
-        opening: Self.nextName, in: staging, [.readWrite, .create, .exclusive], mode: 0o600,
+        opening: Self.nextName, in: staging, .readWriteNew, mode: 0o600,
         isGuarded: !Mutants.has(.noForkGuard))
     }
     do throws(Errno) {

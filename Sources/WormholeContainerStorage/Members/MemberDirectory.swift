@@ -225,7 +225,7 @@ package final class MemberDirectory: Sendable {
         directory throws(Errno) in
         for part in parts { _ = try ensure(part, in: directory, container) }
         let presence = try directory.open(
-          presenceName, [.readWrite, .create, .exclusive], mode: 0o600)
+          presenceName, .readWriteNew, mode: 0o600)
         if sharing == .group { try presence.setMode(sharing.fileMode) }
       }
     } catch {

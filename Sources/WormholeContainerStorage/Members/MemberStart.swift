@@ -231,7 +231,7 @@ extension Container {
   /// path.
   package var absolutePath: String {
     let own = "/proc/\(Processes.current)/fd"
-    guard let numbers = try? Descriptor.open(path: own, [.readOnly, .directory]),
+    guard let numbers = try? Descriptor.open(path: own, .readOnlyDirectory),
       let bytes = try? numbers.readSymbolicLink("\(root.descriptor.rawValue)"),
       let path = String(validating: bytes, as: UTF8.self), path.begins(with: "/")
     else { return path }

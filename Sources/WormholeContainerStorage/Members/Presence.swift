@@ -87,7 +87,7 @@ extension MemberDirectory {
   /// The check notifies no watcher. A file of another kind is no presence.
   package func isPresent() throws(Errno) -> Bool {
     do throws(Errno) {
-      let file = try home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking])
+      let file = try home.descriptor.open(Self.presenceName, .readOnlyNonBlocking)
       guard try file.status().kind == .regular else { return false }
       return try file.isPresenceHeld()
     } catch {
@@ -118,7 +118,7 @@ extension MemberDirectory {
   /// free all the same.
   package func presenceHolder() -> LockHolder? {
     guard
-      let file = try? home.descriptor.open(Self.presenceName, [.readOnly, .nonBlocking]),
+      let file = try? home.descriptor.open(Self.presenceName, .readOnlyNonBlocking),
       (try? file.status().kind) == .regular,
       let holder = (try? HolderMark(in: file)).flatMap(LockHolder.init)
     else { return nil }

@@ -124,7 +124,7 @@ package final class Arbiters: Sendable {
     var found: [AccessDirectory] = []
     if let room = try? userRoom() { found.append(room) }
     guard let groups = try? groupsDirectory(),
-      let listing = try? Descriptor.open(path: groups.text, [.readOnly, .directory]),
+      let listing = try? Descriptor.open(path: groups.text, .readOnlyDirectory),
       let names = try? listing.names()
     else { return found }
     for name in names.prefix(Self.most) where EscapedName.unescape(name) != Self.userGroup {

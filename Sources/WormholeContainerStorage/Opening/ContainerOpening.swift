@@ -43,7 +43,7 @@ struct ContainerOpening {
 
   private func openOrMake() throws(Errno) -> Descriptor {
     do throws(Errno) {
-      return try Descriptor.open(path: path, [.readOnly, .directory])
+      return try Descriptor.open(path: path, .readOnlyDirectory)
     } catch {
       guard error == .noSuchFile, createsIfMissing else { throw error }
     }
@@ -140,7 +140,7 @@ struct ContainerOpening {
 
   /// Returns the sharing that the container records; nil if it cannot be read or is not recorded.
   func recordedSharing() -> Sharing? {
-    guard let root = try? Descriptor.open(path: path, [.readOnly, .directory]) else { return nil }
+    guard let root = try? Descriptor.open(path: path, .readOnlyDirectory) else { return nil }
     return existingContent(root)?.sharing
   }
 
@@ -186,7 +186,7 @@ struct ContainerOpening {
 
   private func openExistingMarker(_ root: borrowing Descriptor) throws(Errno) -> Descriptor? {
     do throws(Errno) {
-      return try root.open(ContainerMarker.fileName, [.readOnly, .nonBlocking], isGuarded: true)
+      return try root.open(ContainerMarker.fileName, .readOnlyNonBlocking, isGuarded: true)
     } catch {
       if error == .noSuchFile { return nil }
       throw error

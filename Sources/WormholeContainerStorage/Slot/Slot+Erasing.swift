@@ -36,7 +36,7 @@ extension Slot {
     _ stem: String, in damaged: borrowing Descriptor
   ) throws(Errno) -> Bool {
     do throws(Errno) {
-      let reason = try damaged.open(stem + ".reason", [.readOnly, .nonBlocking])
+      let reason = try damaged.open(stem + ".reason", .readOnlyNonBlocking)
       return try reason.readAll(size: 512).starts(with: "\(path)/".utf8)
     } catch {
       guard error == .noSuchFile else { throw error }
@@ -52,7 +52,7 @@ extension OpenDirectory {
   ) throws(Errno) -> OpenDirectory? {
     do throws(Errno) {
       return OpenDirectory(
-        try container.root.descriptor.open(folder.rawValue, [.readOnly, .directory]))
+        try container.root.descriptor.open(folder.rawValue, .readOnlyDirectory))
     } catch {
       guard error == .noSuchFile else { throw error }
       return nil

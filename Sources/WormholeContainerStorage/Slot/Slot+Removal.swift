@@ -66,12 +66,12 @@ extension Slot {
   private func foreignFile(_ operation: String) throws(WormholeError) -> String? {
     do throws(Errno) {
       let directory = try container.existingFolder(folder).descriptor.open(
-        escaped, [.readOnly, .directory])
+        escaped, .readOnlyDirectory)
       let known = [Self.valueName, Self.keptName, "lock"]
       if let foreign = try directory.names().first(where: { !known.contains($0) }) {
         return foreign
       }
-      let locks = try directory.open("lock", [.readOnly, .directory])
+      let locks = try directory.open("lock", .readOnlyDirectory)
       let names = try locks.names()
       let generations = Self.generations(of: names)
       return names.first { generations[$0] == nil }.map { "lock/\($0)" }

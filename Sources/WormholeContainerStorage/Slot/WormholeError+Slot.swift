@@ -11,7 +11,7 @@ extension WormholeError {
 extension Slot {
   /// The directories in `lock/` that commits use.
   func namesOfStaging() -> [String] {
-    let locks = try? container.root.descriptor.open(locksPath, [.readOnly, .directory])
+    let locks = try? container.root.descriptor.open(locksPath, .readOnlyDirectory)
     return ((try? locks?.names()) ?? []).filter { $0.ends(with: ".d") }
   }
 }

@@ -28,10 +28,15 @@ package struct OpenFlags: OptionSet, Sendable {
   /// A handle on the name alone: for fstat, not for reading.
   package static let path = OpenFlags(rawValue: linux_open_path)
 
-  /// For reading a file of unknown kind; one constant, because combining flags allocates memory.
+  // Constants, because a literal of several flags allocates memory.
+
+  /// For reading a file of unknown kind.
   package static let readOnlyNonBlocking = OpenFlags(rawValue: O_RDONLY | O_NONBLOCK)
+  /// For listing a directory, and for finding names in it.
+  package static let readOnlyDirectory = OpenFlags(rawValue: O_RDONLY | linux_open_directory)
   /// For creating a file that must not exist yet.
   package static let writeOnlyNew = OpenFlags(rawValue: O_WRONLY | O_CREAT | O_EXCL)
+  package static let readWriteNew = OpenFlags(rawValue: O_RDWR | O_CREAT | O_EXCL)
 
   static let always =
     OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)

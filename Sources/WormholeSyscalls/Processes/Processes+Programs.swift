@@ -30,7 +30,7 @@ extension Processes {
   /// Returns the path of the program of this process.
   package static func ownProgram() throws(Errno) -> String {
     // `/proc/self` is a link itself, so the path contains the process ID.
-    let process = try Descriptor.open(path: "/proc/\(current)", [.readOnly, .directory])
+    let process = try Descriptor.open(path: "/proc/\(current)", .readOnlyDirectory)
     return String(decoding: try process.readSymbolicLink("exe"), as: UTF8.self)
   }
 

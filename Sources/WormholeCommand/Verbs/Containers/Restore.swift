@@ -223,8 +223,8 @@ private final class RestoreFolder: Sendable {
         path = made
         return made
       }
-      let folder = try Descriptor.open(path: place, [.readOnly, .directory])
-      _ = try folder.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
+      let folder = try Descriptor.open(path: place, .readOnlyDirectory)
+      _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       return "\(place)/\(name)"
     } catch {
       throw WormholeError(error, "make a file in", parent)
@@ -234,7 +234,7 @@ private final class RestoreFolder: Sendable {
   /// Removes the directory, with an incomplete file; a second call does nothing.
   func remove() {
     guard let place = path.withLock({ $0.take() }),
-      let folder = try? Descriptor.open(path: place, [.readOnly, .directory])
+      let folder = try? Descriptor.open(path: place, .readOnlyDirectory)
     else { return }
     for name in (try? folder.names()) ?? [] { try? folder.unlink(name) }
     try? Descriptor.removeDirectory(path: place)

@@ -27,7 +27,7 @@ extension Invocation {
 
   private func trialPath() throws(Failure) -> String {
     let process = "/proc/\(Processes.current)"
-    let own = try? Descriptor.open(path: process, [.readOnly, .directory]).readSymbolicLink("exe")
+    let own = try? Descriptor.open(path: process, .readOnlyDirectory).readSymbolicLink("exe")
     let folder = (own ?? []).split(separator: UInt8(ascii: "/")).dropLast()
     let path = folder.map { "/" + String(decoding: $0, as: UTF8.self) }.joined()
     let program = "\(path)/\(Self.trialProgram)"
