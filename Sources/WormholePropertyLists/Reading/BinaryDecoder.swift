@@ -55,6 +55,16 @@ package struct BinaryDecoder: Sendable {
 }
 
 extension BinaryDecoder {
+  /// Decodes one value of the dictionary in a file, which must have the key.
+  package func decode<T: Decodable>(
+    _ type: T.Type, requiredKey key: String, from document: BinaryDocument
+  ) throws -> T {
+    guard let value = try decode(type, forKey: key, from: document) else {
+      throw PropertyListError(.missingKey, "no key '\(key)'")
+    }
+    return value
+  }
+
   /// Whether the dictionary in a file has a key.
   package func has(_ key: String, in document: BinaryDocument) -> Bool {
     let session = DecodingSession(document, userInfo: userInfo)

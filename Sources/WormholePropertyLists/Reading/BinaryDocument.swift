@@ -11,7 +11,7 @@ package struct BinaryDocument: Sendable {
     // `withUnsafeBytes` would lose the error's type.
     let layout = bytes.withUnsafeBytes { raw in
       Result<BinaryLayout, PropertyListError> { () throws(PropertyListError) in
-        try BinaryValidator(raw, limits: limits, isSealChecked: isSealChecked).layout
+        try BinaryValidator.check(raw, limits: limits, isSealChecked: isSealChecked)
       }
     }
     self.bytes = bytes

@@ -140,6 +140,19 @@ extension UnsafeRawBufferPointer {
     return true
   }
 
+  /// Whether none of the bytes before the trailer is above 127.
+  @inline(__always)
+  func isASCII(at offset: Int, count: Int) -> Bool {
+    var bits: UInt64 = 0
+    var left = count
+    while left > 8 {
+      bits |= number(at: offset + count - left, width: 8)
+      left -= 8
+    }
+    if left > 0 { bits |= number(at: offset + count - left, width: left) }
+    return bits & 0x8080_8080_8080_8080 == 0
+  }
+
   /// Returns whether both buffers contain the same bytes; both must have equal length.
   func isSame(as other: UnsafeRawBufferPointer) -> Bool {
     for index in 0..<count where self[index] != other[index] { return false }

@@ -82,6 +82,10 @@ extension BinaryValidator {
       return
     }
     lastKeys = KeyRun(start: head.start, count: head.count)
+    if areFewAndDistinct(head) {
+      for index in 0..<head.count { count(objects.reference(index, of: head)) }
+      return
+    }
     let mark = UInt32(object) + 1
     for index in 0..<head.count {
       let reference = objects.reference(index, of: head)
@@ -92,9 +96,32 @@ extension BinaryValidator {
           at: objects.offset(of: object))
       }
       notes[key].mark = mark
-      lastKeys.reached += 1
-      lastKeys.bytes = min(lastKeys.bytes + notes[reference].bytes, limits.expandedBytes &+ 1)
+      count(reference)
     }
+  }
+
+  @inline(__always)
+  private mutating func count(_ key: Int) {
+    lastKeys.reached += 1
+    lastKeys.bytes = min(lastKeys.bytes + notes[key].bytes, limits.expandedBytes &+ 1)
+  }
+
+  /// Returns whether a few keys are ASCII strings that differ in their beginnings or lengths.
+  ///
+  /// Headers and most values have no other keys. Hashing and comparing whole keys takes four times
+  /// as long, and decides about the others.
+  private func areFewAndDistinct(_ head: ObjectHead) -> Bool {
+    guard head.count <= 8 else { return false }
+    var signs = InlineArray<8, UInt64>(repeating: 0)
+    for index in 0..<head.count {
+      let key = objects.head(of: objects.reference(index, of: head))
+      guard key.kind == .ascii, key.count > 0 else { return false }
+      // Equal strings have equal signs.
+      let sign = bytes.number(at: key.start, width: min(key.count, 8)) ^ UInt64(key.count) << 56
+      for earlier in 0..<index where signs[earlier] == sign { return false }
+      signs[index] = sign
+    }
+    return true
   }
 
   /// Returns the first string with the same key as `object`, which must be a string.

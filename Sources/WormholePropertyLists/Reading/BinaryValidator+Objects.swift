@@ -84,7 +84,7 @@ extension BinaryValidator {
     case .boolean, .real, .date, .data: break
     case .integer: try checkInteger(head, at: offset)
     case .ascii:
-      guard objects.payload(of: head).isASCII else {
+      guard bytes.isASCII(at: head.start, count: head.count) else {
         throw PropertyListError(.malformed, "a non-ASCII character in an ASCII string", at: offset)
       }
     case .utf16: try checkUTF16(head, at: offset)

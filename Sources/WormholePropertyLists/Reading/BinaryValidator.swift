@@ -5,7 +5,9 @@
 /// their parents: keys are different strings, no container contains itself, and the cost of a walk
 /// from the top is computed without walking. The work is linear in the length of the file, and no
 /// function recurses.
-struct BinaryValidator {
+///
+/// The validator is not copyable: a copy is larger than most files.
+struct BinaryValidator: ~Copyable {
   let bytes: UnsafeRawBufferPointer
   let limits: PropertyListLimits
   let layout: BinaryLayout
@@ -37,23 +39,34 @@ struct BinaryValidator {
     var bytes = 0
   }
 
-  /// - Parameter isSealChecked: whether the caller has just verified the checksum.
-  init(
-    _ bytes: UnsafeRawBufferPointer, limits: PropertyListLimits, isSealChecked: Bool = false
-  ) throws(PropertyListError) {
+  private init(
+    _ bytes: UnsafeRawBufferPointer, _ limits: PropertyListLimits, _ layout: BinaryLayout
+  ) {
     self.bytes = bytes
     self.limits = limits
-    self.layout = try Self.layout(of: bytes, limits: limits, isSealChecked)
-    self.objects = BinaryObjects(bytes: bytes, layout: layout)
+    self.layout = layout
+    objects = BinaryObjects(bytes: bytes, layout: layout)
     notes = .allocate(capacity: layout.count)
     notes.initialize(repeating: Note())
-    defer {
-      notes.deallocate()
-      keys.free()
-    }
-    try checkObjects()
-    try measureContainers()
-    try checkTop()
+  }
+
+  deinit {
+    notes.deallocate()
+    keys.free()
+  }
+
+  /// Returns the layout of the bytes, which are a binary property list within the limits.
+  ///
+  /// - Parameter isSealChecked: whether the caller has just verified the checksum.
+  static func check(
+    _ bytes: UnsafeRawBufferPointer, limits: PropertyListLimits, isSealChecked: Bool = false
+  ) throws(PropertyListError) -> BinaryLayout {
+    let layout = try layout(of: bytes, limits: limits, isSealChecked)
+    var validator = BinaryValidator(bytes, limits, layout)
+    try validator.checkObjects()
+    try validator.measureContainers()
+    try validator.checkTop()
+    return layout
   }
 
   private static func layout(
@@ -99,7 +112,6 @@ struct BinaryValidator {
       table: Int(table))
   }
 
-  // Not mutating, nor are the functions it calls: otherwise each call would copy the validator.
   private func checkObjects() throws(PropertyListError) {
     var previousEnd = BinaryFormat.magicLength
     var isAscending = true

@@ -69,7 +69,13 @@ package struct FieldReader: FieldVisitor {
   }
 
   package mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
-    guard has(name) else { return }
+    if has(name) { try decodeOptional(name, &value) }
+  }
+
+  /// Apart from its caller, which would look up the type of the optional although most files lack
+  /// the field.
+  @inline(never)
+  private func decodeOptional<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
     value = try decode(name) as Value?
   }
 
@@ -101,9 +107,6 @@ package struct FieldReader: FieldVisitor {
   }
 
   private func decode<Value: Decodable>(_ name: StaticString) throws -> Value {
-    guard let value = try decoder.decode(Value.self, forKey: "\(name)", from: document) else {
-      throw PropertyListError(.missingKey, "no key '\(name)'")
-    }
-    return value
+    try decoder.decode(Value.self, requiredKey: "\(name)", from: document)
   }
 }

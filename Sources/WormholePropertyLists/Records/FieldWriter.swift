@@ -6,6 +6,8 @@ package struct FieldWriter: FieldVisitor {
 
   package init(_ leaves: BinaryLeaves) { self.leaves = leaves }
 
+  package var visitsMissing: Bool { false }
+
   package func field(_ name: StaticString, _ value: inout String) { leaves.add(name, value) }
   package func field(_ name: StaticString, _ value: inout Int) { leaves.add(name, value) }
   package func field(_ name: StaticString, _ value: inout Int64) { leaves.add(name, Int(value)) }

@@ -24,11 +24,16 @@ package protocol FieldVisitor {
   mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value) throws
   mutating func field<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws
 
+  /// Whether a field whose value is nil is visited at all.
+  var visitsMissing: Bool { get }
+
   /// Refuses a field that was read and has the right type.
   func check(_ name: StaticString, _ isValid: Bool, _ reason: @autoclosure () -> String) throws
 }
 
 extension FieldVisitor {
+  package var visitsMissing: Bool { true }
+
   package func check(
     _ name: StaticString, _ isValid: Bool, _ reason: @autoclosure () -> String
   ) throws {}
