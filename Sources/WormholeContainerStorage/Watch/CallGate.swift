@@ -7,21 +7,35 @@ internal import WormholeSyscalls
 package final class CallGate: Sendable {
   package init() {}
 
-  private let state = Monitor((isClosed: false, callingThreads: [UInt]()))
+  private struct State {
+    var isClosed = false
+    /// A thread that makes a call, and the threads of further calls: nearly always there is none.
+    var callingThread: UInt?
+    var otherThreads: [UInt] = []
+  }
+
+  private let state = Monitor(State())
 
   /// Makes the call, unless the gate is closed; returns whether the call was made.
   @discardableResult
   package func call(_ body: () -> Void) -> Bool {
     let here = Thread.currentNumber
     let goes = state.withLock { state in
-      if !state.isClosed { state.callingThreads.append(here) }
-      return !state.isClosed
+      guard !state.isClosed else { return false }
+      if state.callingThread == nil {
+        state.callingThread = here
+      } else {
+        state.otherThreads.append(here)
+      }
+      return true
     }
     guard goes else { return false }
     body()
     state.signal { state in
-      if let index = state.callingThreads.lastIndex(of: here) {
-        state.callingThreads.remove(at: index)
+      if let index = state.otherThreads.lastIndex(of: here) {
+        state.otherThreads.remove(at: index)
+      } else {
+        state.callingThread = nil
       }
     }
     return true
@@ -34,7 +48,8 @@ package final class CallGate: Sendable {
   package func drain() {
     let here = Thread.currentNumber
     _ = state.wait(until: nil) { state in
-      state.callingThreads.allSatisfy { $0 == here } ? true : nil
+      let isFree = state.callingThread == nil || state.callingThread == here
+      return isFree && state.otherThreads.allSatisfy { $0 == here } ? true : nil
     }
   }
 }

@@ -26,7 +26,7 @@ extension Container {
         try staging.place(
           UnsafeRawBufferPointer(start: nil, count: 0), sync: false, in: folder, as: name)
       } else {
-        _ = try folder.open(name, [.writeOnly, .create, .exclusive], mode: 0o600)
+        _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       }
       return true
     } catch {

@@ -35,7 +35,7 @@ extension Container {
   /// unknown.
   func place() -> String? {
     if path.utf8.first == UInt8(ascii: "/") { return path }
-    guard let open = try? Descriptor.open(path: "/proc/self/fd", [.readOnly, .directory]),
+    guard let open = try? Descriptor.open(path: "/proc/self/fd", .readOnlyDirectory),
       let bytes = try? open.readSymbolicLink("\(root.descriptor.rawValue)")
     else { return nil }
     let link = String(decoding: bytes, as: UTF8.self)
@@ -78,7 +78,7 @@ extension Container {
       }
     }
     do throws(Errno) {
-      let marker = try root.descriptor.open(ContainerMarker.fileName, [.readOnly, .nonBlocking])
+      let marker = try root.descriptor.open(ContainerMarker.fileName, .readOnlyNonBlocking)
       let status = try marker.status()
       guard status.kind == .regular, status.size <= 1 << 16 else { return nil }
       let bytes = try marker.readAll(size: status.size)

@@ -39,14 +39,15 @@ final class WatchTree: Sendable {
   }
 
   /// A directory: a name, and the directory that has the name now.
-  // The mutable properties are used only under the lock of the tree.
+  // The mutable properties are used only under the lock of the tree. So the exclusivity checks at
+  // run time would find nothing.
   final class WatchedDirectory: @unchecked Sendable {
     let name: String
     let parent: WatchedDirectory?
-    fileprivate var children: [String: WatchedDirectory] = [:]
+    @exclusivity(unchecked) fileprivate var children: [String: WatchedDirectory] = [:]
     /// Listeners for all names, and listeners for a single name.
-    fileprivate var ears: [WatchObserver] = []
-    fileprivate var earsByName: [String: [WatchObserver]] = [:]
+    @exclusivity(unchecked) fileprivate var ears: [WatchObserver] = []
+    @exclusivity(unchecked) fileprivate var earsByName: [String: [WatchObserver]] = [:]
     fileprivate var watch: Watch?
     fileprivate var directory: FileIdentity?
     /// The open directory, for nodes with children or with a listener that may pause.
@@ -57,7 +58,7 @@ final class WatchTree: Sendable {
     fileprivate var registered: InotifyMask?
     fileprivate var isOut = false
     /// Whether the directory may have been replaced since the last notice to its listeners.
-    fileprivate var isUntold = false
+    @exclusivity(unchecked) fileprivate var isUntold = false
     fileprivate var nextUpgrade = Instant.distantFuture
 
     fileprivate init(_ name: String, in parent: WatchedDirectory?) {

@@ -100,7 +100,7 @@ extension Watcher {
       watch.number.store(number, ordering: .relaxed)
       if isPolled { state.upgraded.insert(ObjectIdentifier(watch)) }
       if state.calls.gone.contains(number) { return true }
-      state.watches[number, default: []].append(watch)
+      state.watches[number] = (state.watches[number] ?? []) + [watch]
       return false
     }
     if isGone { watch.tell(.gone) }

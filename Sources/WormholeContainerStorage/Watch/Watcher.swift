@@ -50,7 +50,7 @@ package final class Watcher: Sendable {
 
   struct State {
     var instance: Inotify?
-    var watches: [CInt: [Watch]] = [:]
+    var watches = SmallDictionary<CInt, [Watch]>()
     var polled: [ObjectIdentifier: Watch] = [:]
     var nextPoll = Instant.distantFuture
     var nextUpgrade: Instant?
