@@ -19,6 +19,11 @@ package enum EscapedName {
     _ name: String, allowance: Int = 0
   ) throws(Problem) -> String {
     guard !name.isEmpty else { throw .empty }
+    if isPlain(name) {
+      let length = name.utf8.count - allowance
+      guard length <= limit else { throw .tooLong(escaped: length) }
+      return name
+    }
     var escaped: [UInt8] = []
     for byte in name.utf8 {
       if isPlain(byte, first: escaped.isEmpty) {
@@ -37,6 +42,7 @@ package enum EscapedName {
     var bytes: [UInt8] = []
     var rest = file.utf8[...]
     guard !rest.isEmpty, rest.count <= limit + allowance else { return nil }
+    if isPlain(file) { return file }
     while let byte = rest.popFirst() {
       if byte == UInt8(ascii: "%") {
         guard let high = rest.popFirst().flatMap(digits.firstIndex(of:)),
@@ -54,6 +60,15 @@ package enum EscapedName {
   }
 
   private static let digits = Array("0123456789ABCDEF".utf8)
+
+  /// Whether a name is its own escaped form, as nearly all names are.
+  private static func isPlain(_ name: String) -> Bool {
+    var name = name
+    return name.withUTF8 { bytes in
+      for index in 0..<bytes.count where !isPlain(bytes[index], first: index == 0) { return false }
+      return true
+    }
+  }
 
   private static func isPlain(_ byte: UInt8, first: Bool) -> Bool {
     switch byte {

@@ -38,16 +38,17 @@ package final class Services: Sendable {
   /// - Parameter make: makes the service. Runs under the lock, at most once for each class.
   package func get<Made: Service>(_ make: () -> Made) -> Made {
     let type = ObjectIdentifier(Made.self)
-    let (service, isLate) = state.withLock { state in
+    // Not a tuple with a generic part, whose type the runtime would look up at each call.
+    let (service, isLate) = state.withLock { state -> (any Service, Bool) in
       if let entry = state.entries.first(where: { $0.type == type }) {
-        return (unsafeDowncast(entry.service, to: Made.self), false)
+        return (entry.service, false)
       }
       let made = make()
       state.entries.append(Entry(type: type, service: made))
       return (made, state.isClosed)
     }
     if isLate { service.close() }
-    return service
+    return unsafeDowncast(service, to: Made.self)
   }
 
   /// Whether ``close()`` was called.

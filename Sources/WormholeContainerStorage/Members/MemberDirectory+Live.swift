@@ -69,19 +69,25 @@ extension Container {
   package func take(
     _ name: String, from directory: OpenDirectory
   ) throws(WormholeError) -> FoundFile? {
+    try name.withCName { path throws(WormholeError) in try take(name, path, from: directory) }
+  }
+
+  private func take(
+    _ name: String, _ path: UnsafePointer<CChar>, from directory: OpenDirectory
+  ) throws(WormholeError) -> FoundFile? {
     let found: FoundFile
     do throws(FileReading.Refusal) {
-      found = try reading.read(name, in: directory.descriptor)
+      found = try reading.read(path, in: directory.descriptor)
     } catch {
       let refusal = error.error("read", name, name)
       // A temporary failure proves nothing; other unreadable files are removed, or each retry would
       // fail.
-      if !refusal.mayPass { try? directory.descriptor.unlink(name) }
+      if !refusal.mayPass { try? directory.descriptor.unlink(path) }
       throw refusal
     }
     if case .missing = found { return nil }
     do throws(Errno) {
-      try directory.descriptor.unlink(name)
+      try directory.descriptor.unlink(path)
       return found
     } catch {
       if error == .noSuchFile { return nil }
