@@ -37,7 +37,9 @@ final class WatchResult: Sendable {
 /// thread, unless the handler has a queue. The listener is retained until it is stopped, by its
 /// owner or by the subscriptions of an instance.
 final class Listener: Stoppable {
-  private typealias Machine = WatchMachine<CheckedContinuation<WatchResult?, Never>>
+  // The layout of a checked continuation is known at run time only, so each use of the machine's
+  // state would look it up. The machine resumes each waiting task once.
+  private typealias Machine = WatchMachine<UnsafeContinuation<WatchResult?, Never>>
 
   /// A source of changes, such as a slot.
   struct Source: Sendable {
@@ -53,8 +55,9 @@ final class Listener: Stoppable {
   /// Both are under one lock, because callers need both.
   private struct State {
     var machine: Machine
-    /// Nil once the listener has been stopped.
-    var sources: [String: Source]? = [:]
+    var sources = SmallDictionary<String, Source>()
+    /// Whether the listener has left its sources, and joins no other.
+    var hasLeft = false
     /// The reason why no more changes will follow.
     var failure: WormholeError?
     /// The owner that retains the listener until its end.
@@ -106,7 +109,7 @@ final class Listener: Stoppable {
   /// Adds a source, under the escaped name in its change notices.
   func join(_ name: String, _ source: Source) {
     let left = state.withLock { state in
-      state.sources == nil ? source : state.sources?.updateValue(source, forKey: name)
+      state.hasLeft ? source : state.sources.replace(name, source)
     }
     left?.leave()
   }
@@ -114,15 +117,15 @@ final class Listener: Stoppable {
   /// Leaves a source that is gone, once the handler is notified; a source stays if the name exists
   /// again.
   func leaveOnceGone(_ name: String) {
-    state.withLock { $0.sources?[name]?.isLeaving = true }
+    state.withLock { $0.sources[name]?.isLeaving = true }
     change(name)
   }
 
   /// Returns whether the listener has a source of this name, and keeps the source.
   func keeps(_ name: String) -> Bool {
     state.withLock { state in
-      state.sources?[name]?.isLeaving = false
-      return state.sources?[name] != nil
+      state.sources[name]?.isLeaving = false
+      return state.sources[name] != nil
     }
   }
 
@@ -138,7 +141,7 @@ final class Listener: Stoppable {
     _ join: @escaping @Sendable (Listener) throws(WormholeError) -> Void
   ) {
     let attempt = { @Sendable [weak self] in
-      guard let self, state.withLock({ $0.sources != nil }) else { return }
+      guard let self, !state.withLock({ $0.hasLeft }) else { return }
       do throws(WormholeError) {
         if try !keeps(Container.escape(name)) { try join(self) }
       } catch {
@@ -157,15 +160,15 @@ final class Listener: Stoppable {
 
   func keep(_ watch: FolderWatch) {
     finder.withLock { $0 = watch }
-    if state.withLock({ $0.sources == nil }) { finder.withLock { $0.take() }?.stop() }
+    if state.withLock({ $0.hasLeft }) { finder.withLock { $0.take() }?.stop() }
   }
 
   /// Lets the listener continue until it is stopped, even if the program has released it.
   func goOn(in begun: ActiveSubscriptions) throws(WormholeError) -> Subscription {
     let subscription = try begun.keep(self)
     let (isLate, reason) = state.withLock { state in
-      if state.sources != nil { state.begun = begun }
-      return (state.sources == nil, state.failure)
+      if !state.hasLeft { state.begun = begun }
+      return (state.hasLeft, state.failure)
     }
     if isLate { begun.forget(self, reason) }
     return subscription
@@ -223,12 +226,12 @@ final class Listener: Stoppable {
   private func findNews() -> WatchResult? {
     if let failure = takeFailure() { return WatchResult(failure) }
     while let (name, source) = state.withLock({ state in
-      state.machine.nextName().map { ($0, state.sources?[$0]) }
+      state.machine.nextName().map { ($0, state.sources[$0]) }
     }) {
       guard let source, let finding = find(name, source) else { continue }
       if case .failed(let error) = finding.stamp, error.mayPass { lookLater(at: name) }
       let isNews = state.withLock { state in
-        defer { if state.sources?[name] == nil { state.machine.forget(name) } }
+        defer { if state.sources[name] == nil { state.machine.forget(name) } }
         return state.machine.isNews(name, finding.stamp)
       }
       if isNews { return finding }
@@ -252,8 +255,8 @@ final class Listener: Stoppable {
     let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
     let (version, left) = state.withLock { state -> (Int?, Source?) in
-      let isLeaving = state.sources?[name]?.isLeaving == true
-      let left = isLeaving ? state.sources?.removeValue(forKey: name) : nil
+      let isLeaving = state.sources[name]?.isLeaving == true
+      let left = isLeaving ? state.sources.removeValue(forKey: name) : nil
       return (state.machine.version(of: name), left)
     }
     left?.leave()
@@ -275,7 +278,7 @@ final class Listener: Stoppable {
     // thread sanitizer that the resumption comes later.
     defer { state.withLock { _ in } }
     return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+      await withUnsafeContinuation { continuation in
         perform(state.withLock { $0.machine.wait(continuation) })
       }
     } onCancel: {
@@ -301,8 +304,12 @@ final class Listener: Stoppable {
   private func leaveAll() -> ActiveSubscriptions? {
     finder.withLock { $0.take() }?.stop()
     threadHold.withLock { $0 = nil }
-    let (left, begun) = state.withLock { ($0.sources.take() ?? [:], $0.begun.take()) }
-    for source in left.values { source.leave() }
+    let (left, begun) = state.withLock { state in
+      state.hasLeft = true
+      defer { state.sources = SmallDictionary() }
+      return (state.sources.values, state.begun.take())
+    }
+    for source in left { source.leave() }
     return begun
   }
 }

@@ -89,11 +89,13 @@ final class SlotFeed: Sendable {
   }
 
   private func signal() {
-    let listeners = state.withLock { state in
+    let (only, all) = state.withLock { state -> (Listener?, [Listener]) in
       state.signals += 1
-      return Array(state.listeners.values)
+      let listeners = state.listeners.values
+      return listeners.count == 1 ? (listeners.first, []) : (nil, Array(listeners))
     }
-    for listener in listeners { listener.change(slot.escaped) }
+    only?.change(slot.escaped)
+    for listener in all { listener.change(slot.escaped) }
   }
 
   private func fail(_ end: ContainerEnd) {

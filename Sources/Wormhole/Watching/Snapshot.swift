@@ -80,6 +80,14 @@ public struct Snapshot<Value: Sendable>: Sendable {
   /// The value; nil if the channel was cleared.
   public let value: Value?
 
+  /// Inlined, because the runtime looks up the types of the result and of the value at each call.
+  @inline(__always)
+  init(channel: String, metadata: Metadata, value: Value?) {
+    self.channel = channel
+    self.metadata = metadata
+    self.value = value
+  }
+
   /// The same with what the slot's `home.plist` states, if the value is a copy.
   func confirmed(_ slot: Slot) throws(WormholeError) -> Snapshot {
     guard metadata.home != nil else { return self }

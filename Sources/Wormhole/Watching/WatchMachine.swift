@@ -9,8 +9,9 @@ enum Stamp: Equatable, Sendable {
   case expired(Int, Date)
   case posted(Int)
   case reachability(Reachability)
-  case member(Profile)
-  case failed(WormholeError)
+  // Indirect, because each copy of a stamp would copy the parts of a profile or an error.
+  indirect case member(Profile)
+  indirect case failed(WormholeError)
 }
 
 /// One watcher as a pure state machine: the names to read, and the handler or task to notify.
