@@ -26,7 +26,8 @@ public struct Context: Sendable {
   {
     let (bytes, limits) = (bytes, limits)
     return try WormholeError.reading("read context of", from, of: .context, as: Value.self) {
-      try BinaryDecoder(limits: limits).decode(MessageFile.Body<Value>.self, from: bytes).value
+      let decoder = BinaryDecoder(limits: limits)
+      return try decoder.value(as: type, in: decoder.open(bytes))
     }
   }
 
@@ -160,9 +161,8 @@ extension Peer {
     guard let last = try? Context(latestFrom: from, in: home, container),
       last.kind == header.kind
     else { return false }
-    let limits = container.options.limits
-    let value = try? BinaryDecoder(limits: limits)
-      .decode(MessageFile.Body<PropertyListValue>.self, from: bytes).value
+    let decoder = BinaryDecoder(limits: container.options.limits)
+    let value = try? decoder.value(as: PropertyListValue.self, in: decoder.open(bytes))
     return value != nil && value == (try? last.value(as: PropertyListValue.self))
   }
 

@@ -26,7 +26,7 @@ final class Contents: Sendable {
     guard name.count > 1 else {
       let (list, limits) = (document.list, limits)
       return try WormholeError.reading(operation, name.id, of: .message, as: Value.self) {
-        try BinaryDecoder(limits: limits).decode(MessageFile.Body<Value>.self, from: list).value
+        try BinaryDecoder(limits: limits).value(as: type, in: list)
       }
     }
     switch try values(as: type).all[index] {

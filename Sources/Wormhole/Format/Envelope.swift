@@ -38,7 +38,7 @@ enum Envelope {
       try? fields.field("until", &until)
       try? fields.field("operations", &operations)
       var home = home?.list
-      try fields.field("home", &home)
+      try fields.optional("home", &home)
       self.home = home.map { ChannelHome($0) }
     }
   }

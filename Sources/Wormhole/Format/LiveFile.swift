@@ -9,12 +9,16 @@ internal import WormholePropertyLists
 /// `y` and `n` are replies that consist of yes or no alone. By the deadline, a sender that frees
 /// space recognizes files without a reader.
 struct LiveName: Hashable, Sendable {
-  enum Letter: Character {
-    case question = "q"
-    case message = "m", confirmed = "c"
-    case answer = "a"
-    case yes = "y"
-    case no = "n"
+  /// The raw values are the ASCII codes of the letters.
+  enum Letter: UInt8 {
+    /// The letter `q`.
+    case question = 0x71
+    /// The letters `m` and `c`.
+    case message = 0x6D, confirmed = 0x63
+    /// The letter `a`.
+    case answer = 0x61
+    /// The letters `y` and `n`.
+    case yes = 0x79, no = 0x6E
 
     var isMessage: Bool { self == .message || self == .confirmed }
     var isAnswer: Bool { self == .answer || word != nil }
@@ -39,52 +43,46 @@ struct LiveName: Hashable, Sendable {
     self.letter = letter
     self.id = id
     self.deadline = deadline
-    let end = deadline.map { "," + MessageStamp.digits($0, 16) } ?? ""
-    text = "\(stamp.text),\(letter.rawValue),\(id)\(end)"
+    text = NameWriter.text(capacity: 40 + id.utf8.count) { name in
+      name.add(stamp)
+      name.add(Self.comma)
+      name.add(letter.rawValue)
+      name.add(Self.comma)
+      name.add(id)
+      if let deadline {
+        name.add(Self.comma)
+        name.add(UInt64(max(0, deadline)), digits: 16)
+      }
+    }
   }
 
+  private static let comma = UInt8(ascii: ",")
+
   /// The time of sending, in nanoseconds since the machine was started.
-  var sent: Int64 { Int64(text.prefix(20).suffix(15), radix: 16) ?? 0 }
+  var sent: Int64 {
+    var text = text
+    return text.withUTF8 { Int64(MessageName.number(5, 15, of: $0) ?? 0) }
+  }
 
   /// Returns nil for a name of another form.
   init?(_ text: String) {
-    let bytes = Array(text.utf8)
-    let comma = UInt8(ascii: ",")
-    guard bytes.count == 39 || bytes.count == 56, bytes[20] == comma, bytes[22] == comma,
-      let letter = Letter(rawValue: Character(UnicodeScalar(bytes[21]))),
-      (bytes[..<20] + bytes[23..<39]).allSatisfy({ $0.isHexadecimalDigit })
-    else { return nil }
-    if bytes.count == 56 {
-      guard bytes[39] == comma,
-        let deadline = Int64(String(decoding: bytes[40...], as: UTF8.self), radix: 16)
+    var text = text
+    let parts = text.withUTF8 { bytes -> (Letter, id: String, deadline: Int64?)? in
+      guard bytes.count == 39 || bytes.count == 56, bytes[20] == Self.comma,
+        bytes[22] == Self.comma,
+        let letter = Letter(rawValue: bytes[21]),
+        MessageName.number(0, 20, of: bytes) != nil, MessageName.number(23, 16, of: bytes) != nil
       else { return nil }
-      self.deadline = deadline
-    } else {
-      deadline = nil
+      let id = String(decoding: UnsafeBufferPointer(rebasing: bytes[23..<39]), as: UTF8.self)
+      guard bytes.count == 56 else { return (letter, id, nil) }
+      guard bytes[39] == Self.comma,
+        let deadline = MessageName.number(40, 16, of: bytes).flatMap(Int64.init(exactly:))
+      else { return nil }
+      return (letter, id, deadline)
     }
-    self.letter = letter
-    id = String(decoding: bytes[23..<39], as: UTF8.self)
+    guard let parts else { return nil }
+    (letter, id, deadline) = parts
     self.text = text
-  }
-}
-
-extension UInt8 {
-  fileprivate var isHexadecimalDigit: Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self)
-      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self)
-  }
-}
-
-extension MessageStamp {
-  /// The stamp as written in names: five hexadecimal digits and fifteen.
-  var text: String {
-    Self.digits(Int64(epoch), 5) + Self.digits(nanoseconds, 15)
-  }
-
-  /// Returns hexadecimal digits, padded with zeros.
-  fileprivate static func digits(_ number: Int64, _ count: Int) -> String {
-    let digits = String(max(0, number), radix: 16)
-    return String(repeating: "0", count: max(0, count - digits.count)) + digits
   }
 }
 
@@ -93,8 +91,6 @@ extension MessageStamp {
 /// A reply has `value`, or `error` if the request is refused; with `unreachable`, the request has
 /// not reached its receiver.
 enum LiveFile {
-  enum Key: String, CodingKey { case value, error, unreachable }
-
   /// The header of a request or a message.
   struct Header: FileRecord {
     /// The sender as in names of messages: escaped, `~` and digits for a guest.
@@ -128,16 +124,7 @@ enum LiveFile {
       try fields.field("kind", &kind)
       try fields.field("deadline", &deadline)
       try fields.check("deadline", deadline >= 0, "\(deadline) is not a time")
-      try fields.field("headers", &headers)
-    }
-  }
-
-  struct ReplyBody<Value: Encodable>: Encodable {
-    let value: Value
-
-    func encode(to encoder: any Encoder) throws {
-      var storage = encoder.container(keyedBy: Key.self)
-      try storage.encode(value, forKey: .value)
+      try fields.optional("headers", &headers)
     }
   }
 
@@ -146,19 +133,16 @@ enum LiveFile {
     var unreachable: Bool?
   }
 
-  /// A reply, or the refusal of the request.
-  struct Answer<Value: Decodable>: Decodable {
-    let result: Result<Value, Refusal>
-
-    init(from decoder: any Decoder) throws {
-      let storage = try decoder.container(keyedBy: Key.self)
-      if let reason = try storage.decodeIfPresent(String.self, forKey: .error) {
-        let isUnreachable = try storage.decodeIfPresent(Bool.self, forKey: .unreachable)
-        result = .failure(Refusal(reason: reason, isUnreachable: isUnreachable ?? false))
-      } else {
-        result = .success(try storage.decode(Value.self, forKey: .value))
-      }
+  /// Returns the value of a reply, or the refusal of the request.
+  static func answer<Value: Decodable>(
+    as type: Value.Type, in file: BinaryDocument, _ decoder: BinaryDecoder
+  ) throws -> Result<Value, Refusal> {
+    guard file.fields?.has("error", near: 0) ?? decoder.has("error", in: file) else {
+      return .success(try decoder.value(as: type, in: file))
     }
+    let refusal = try decoder.decode(RefusalBody.self, from: file)
+    return .failure(
+      Refusal(reason: refusal.error, isUnreachable: refusal.unreachable ?? false))
   }
 
   struct Refusal: Error {
@@ -190,14 +174,20 @@ enum LiveAnswer: Sendable {
     if Value.self == Bool.self, let word = value as? Bool {
       self = .word(word)
     } else {
-      self = .content(try BinaryEncoder(limits: limits).encode(LiveFile.ReplyBody(value: value)))
+      self = .content(try Self.bytes(value, limits: limits))
     }
+  }
+
+  private static func bytes<Value: Encodable>(
+    _ value: Value, limits: PropertyListLimits
+  ) throws -> [UInt8] {
+    try BinaryEncoder(limits: limits).encode(value, forKey: "value") { _ in }
   }
 
   /// Returns the content of a file with this reply.
   func bytes() throws -> [UInt8] {
     switch self {
-    case .word(let word): try BinaryEncoder().encode(LiveFile.ReplyBody(value: word))
+    case .word(let word): try Self.bytes(word, limits: .default)
     case .content(let bytes): bytes
     }
   }

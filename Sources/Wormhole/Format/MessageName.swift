@@ -29,6 +29,45 @@ package struct MessageStamp: Hashable, Comparable, Sendable {
   }
 }
 
+/// Writes the parts of a file's name into the storage of its text.
+struct NameWriter {
+  private let buffer: UnsafeMutableBufferPointer<UInt8>
+  private var count = 0
+
+  /// Returns the text that the closure writes; a text longer than the capacity ends the process.
+  static func text(capacity: Int, _ write: (inout NameWriter) -> Void) -> String {
+    String(unsafeUninitializedCapacity: capacity) { buffer in
+      var writer = NameWriter(buffer: buffer)
+      write(&writer)
+      return writer.count
+    }
+  }
+
+  private init(buffer: UnsafeMutableBufferPointer<UInt8>) { self.buffer = buffer }
+
+  mutating func add(_ byte: UInt8) {
+    precondition(count < buffer.count)
+    buffer[count] = byte
+    count += 1
+  }
+
+  mutating func add(_ text: String) { for byte in text.utf8 { add(byte) } }
+
+  /// Adds five hexadecimal digits for the epoch, and fifteen for the nanoseconds.
+  mutating func add(_ stamp: MessageStamp) {
+    add(UInt64(stamp.epoch), digits: 5)
+    add(UInt64(max(0, stamp.nanoseconds)), digits: 15)
+  }
+
+  /// Adds the lowest hexadecimal digits of a number.
+  mutating func add(_ number: UInt64, digits: Int) {
+    for place in (0..<digits).reversed() {
+      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * place)) & 15
+      add(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+  }
+}
+
 /// The name of a message's file, unchanged until the message is settled:
 /// `<priority>,<stamp>,<marks>,<id>,<from>`.
 ///
@@ -57,22 +96,23 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     isUrgent: Bool, _ stamp: MessageStamp, wantsReceipt: Bool, count: Int, id: String,
     key: OrderingKey? = nil, from: String
   ) {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(32 + id.utf8.count + from.utf8.count)
-    bytes += [UInt8(ascii: isUrgent ? "0" : "1"), Self.comma]
-    Self.append(UInt64(stamp.epoch), digits: 5, to: &bytes)
-    Self.append(UInt64(stamp.nanoseconds), digits: 15, to: &bytes)
-    bytes += [Self.comma, UInt8(ascii: wantsReceipt ? "r" : "n")]
-    Self.append(UInt64(count), digits: 2, to: &bytes)
-    bytes.append(Self.comma)
-    bytes += id.utf8
-    if let key {
-      bytes.append(Self.tilde)
-      Self.append(key.digits, digits: OrderingKey.size, to: &bytes)
+    let length = 29 + id.utf8.count + 1 + OrderingKey.size + from.utf8.count
+    text = NameWriter.text(capacity: length) { name in
+      name.add(UInt8(ascii: isUrgent ? "0" : "1"))
+      name.add(Self.comma)
+      name.add(stamp)
+      name.add(Self.comma)
+      name.add(UInt8(ascii: wantsReceipt ? "r" : "n"))
+      name.add(UInt64(count), digits: 2)
+      name.add(Self.comma)
+      name.add(id)
+      if let key {
+        name.add(Self.tilde)
+        name.add(key.digits, digits: OrderingKey.size)
+      }
+      name.add(Self.comma)
+      name.add(from)
     }
-    bytes.append(Self.comma)
-    bytes += from.utf8
-    text = String(decoding: bytes, as: UTF8.self)
   }
 
   /// Nil for a text in another form.
@@ -127,13 +167,6 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
     byte == UInt8(ascii: "r") || byte == UInt8(ascii: "n") || byte == UInt8(ascii: "a")
   }
 
-  private static func append(_ number: UInt64, digits: Int, to bytes: inout [UInt8]) {
-    for place in (0..<digits).reversed() {
-      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * place)) & 15
-      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-    }
-  }
-
   private static func digit(_ byte: UInt8) -> UInt64? {
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(byte - UInt8(ascii: "0"))
@@ -146,7 +179,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   ///
   /// A send reads many names. For each byte of a slice, a build without optimization would look up
   /// the slice's type again, under a lock of the whole process.
-  private static func number(
+  static func number(
     _ from: Int, _ count: Int, of bytes: UnsafeBufferPointer<UInt8>
   ) -> UInt64? {
     var (number, place) = (UInt64(0), from)

@@ -51,7 +51,7 @@ struct SentContent: Hashable, Sendable {
           .map { try $0.get() }
       }
       guard decoder.has(MessageFile.Key.value.rawValue, in: list) else { return [] }
-      return [try decoder.decode(MessageFile.Body<Value>.self, from: list).value]
+      return [try decoder.value(as: type, in: list)]
     }
   }
 

@@ -66,7 +66,8 @@ package final class MadeMessage: MessageSource {
   ) throws(WormholeError) -> Value {
     let bytes = bytes
     return try WormholeError.reading("read message", id, of: .message, as: Value.self) {
-      try BinaryDecoder().decode(MessageFile.Body<Value>.self, from: bytes).value
+      let decoder = BinaryDecoder()
+      return try decoder.value(as: type, in: decoder.open(bytes))
     }
   }
 }
@@ -118,9 +119,10 @@ package final class MadeRequest: Requester {
   ) throws(WormholeError) -> (answer: Answer?, refusal: String?)? {
     guard let given = ended.withLock({ $0 }) else { return nil }
     let answer = try WormholeError.reading("read the reply to", "a test's request") {
-      try BinaryDecoder().decode(LiveFile.Answer<Answer>.self, from: given.bytes())
+      let decoder = BinaryDecoder()
+      return try LiveFile.answer(as: type, in: decoder.open(given.bytes()), decoder)
     }
-    return switch answer.result {
+    return switch answer {
     case .success(let value): (value, nil)
     case .failure(let refusal): (nil, refusal.reason)
     }

@@ -52,7 +52,7 @@ final class LiveMessage: Sendable {
   ) throws(WormholeError) -> Value {
     let document = document
     return try WormholeError.reading(operation, header.kind, of: .message, as: Value.self) {
-      try BinaryDecoder().decode(MessageFile.Body<Value>.self, from: document).value
+      try BinaryDecoder().value(as: type, in: document)
     }
   }
 }

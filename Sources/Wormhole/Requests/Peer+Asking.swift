@@ -403,9 +403,9 @@ struct OutgoingRequest: Sendable {
     let answer = try WormholeError.reading("read the reply of", peer.name, as: Answer.self) {
       // Reading the file has checked its seal.
       let document = try decoder.open(given.bytes(), isSealChecked: true)
-      return try decoder.decode(LiveFile.Answer<Answer>.self, from: document)
+      return try LiveFile.answer(as: Answer.self, in: document, decoder)
     }
-    switch answer.result {
+    switch answer {
     case .success(let value): return value
     case .failure(let refusal):
       throw WormholeError(

@@ -93,10 +93,10 @@ final class Quotas: Service {
   ) -> Bool {
     let units = Self.units(of: bytes)
     return inboxes.withLock { inboxes in
+      let found = inboxes[home.path].flatMap { $0.home === home ? $0 : nil }
       // Each entry keeps a descriptor open.
-      if inboxes[home.path]?.home !== home, inboxes.count >= 64 { inboxes = [:] }
-      var known = inboxes[home.path] ?? CountedQueue(home: home)
-      if known.home !== home { known = CountedQueue(home: home) }
+      if found == nil, inboxes.count >= 64 { inboxes = [:] }
+      var known = found ?? CountedQueue(home: home)
       defer { inboxes[home.path] = known }
       if known.left >= units {
         known.left -= units
