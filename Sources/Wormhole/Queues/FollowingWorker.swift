@@ -57,11 +57,15 @@ final class FollowingWorker: Stoppable {
   }
 
   /// As ``next()``, on the calling thread, and until a deadline.
-  func next(until deadline: Instant) -> Message? {
+  func next(until deadline: Instant?) -> Message? {
     while true {
       let worker = worker
       if let message = worker.next(until: deadline) { return message }
-      guard worker.hasMoved, !hasStopped, follow(worker) else { return nil }
+      guard worker.hasMoved, !hasStopped else { return nil }
+      if follow(worker) { continue }
+      let retry = Instant.now + .seconds(1)
+      if let deadline, deadline < retry { return nil }
+      let _: Bool? = state.wait(until: retry) { $0.isStopped ? true : nil }
     }
   }
 
@@ -91,7 +95,7 @@ final class FollowingWorker: Stoppable {
   /// Claims no further message; the claimed ones end with their handlers.
   func stop() {
     guard container.storage.isOwned else { return }
-    let worker = state.withLock { state in
+    let worker = state.signal { state in
       state.isStopped = true
       return state.worker
     }

@@ -138,8 +138,11 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
   /// A worker for threads, which wait for a message.
   ///
   /// - Parameter deadline: as in ``work(concurrency:handlingDeadline:_:)``.
-  package func callers(handlingDeadline deadline: Duration?) throws(WormholeError) -> QueueCallers {
-    QueueCallers(worker: try worker(deadline))
+  package func callers(
+    concurrency: Int = 1, handlingDeadline deadline: Duration?
+  ) throws(WormholeError) -> QueueCallers {
+    let worker = try worker(deadline, concurrency)
+    return QueueCallers(worker: worker, subscription: try container.subscriptions.keep(worker))
   }
 
   private func worker(

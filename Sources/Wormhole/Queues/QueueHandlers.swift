@@ -41,15 +41,7 @@ final class QueueHandlers: Stoppable {
       try await handler(message)
       message.acknowledgeForSure()
     } catch {
-      // The handler's own call of `acknowledge()` may have thrown.
-      guard !message.hasEnded else { return }
-      // A handler that is cancelled ends in order: no attempt is counted.
-      if worker.hasStopped, !Mutants.has(.failCancelled) { return message.interrupt() }
-      do throws(WormholeError) {
-        try message.fail("\(error)")
-      } catch {
-        message.source.log(error)
-      }
+      worker.settle(message, after: error)
     }
   }
 
@@ -67,4 +59,19 @@ final class QueueHandlers: Stoppable {
   }
 
   private var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+}
+
+extension FollowingWorker {
+  /// Ends the attempt of a handler that has thrown an error.
+  func settle(_ message: Message, after error: any Error) {
+    // The handler's own call of `acknowledge()` may have thrown.
+    guard !message.hasEnded else { return }
+    // A handler that is cancelled ends in order: no attempt is counted.
+    if hasStopped, !Mutants.has(.failCancelled) { return message.interrupt() }
+    do throws(WormholeError) {
+      try message.fail("\(error)")
+    } catch {
+      message.source.log(error)
+    }
+  }
 }

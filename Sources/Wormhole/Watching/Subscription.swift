@@ -89,10 +89,17 @@ public final class Subscription: Sendable {
     if let reason = state.withLock({ $0.reason }) { throw reason }
   }
 
+  /// Waits on the calling thread until the subscription has ended.
+  ///
+  /// - Returns: the reason, if the container was removed or moved away.
+  func wait() -> WormholeError? {
+    state.wait(until: nil) { $0.hasEnded ? .some($0.reason) : nil } ?? nil
+  }
+
   /// Records the end and resumes the waiting tasks; the first reason counts.
   func end(_ reason: WormholeError?) {
     // Released after the lock.
-    let (waiters, one) = state.withLock { state in
+    let (waiters, one) = state.signal { state in
       if !state.hasEnded { (state.hasEnded, state.reason) = (true, reason) }
       defer { state.waiters = [] }
       state.last = state.last ?? state.one

@@ -62,27 +62,26 @@ extension Verb {
     let jobs = Jobs(
       invocation, line, renewal: invocation.has(.renew) ? limit / 3 : nil, count, writer)
     Interruption.endInOrder { jobs.end(.success(0)) }
-    let working = try container.queue(name, of: PropertyListValue.self).work(
-      concurrency: parallel, handlingDeadline: limit
-    ) { value, message in
-      try await jobs.handle(value, message)
+    let worker = try container.queue(name, of: PropertyListValue.self).callers(
+      concurrency: parallel, handlingDeadline: limit)
+    var threads: [Thread] = []
+    do throws(Errno) {
+      for _ in 1...parallel {
+        threads.append(
+          try Thread("work") {
+            // The container is gone.
+            if let error = worker.handle(jobs.handle) { jobs.end(.failure(error)) }
+          })
+      }
+    } catch {
+      jobs.end(.failure(WormholeError(error, "work on queue", name)))
     }
     invocation.output.explain("working on queue '\(name)'")
     try Service.begin()
-    let isDone = Monitor(false)
-    Task {
-      do throws(WormholeError) {
-        try await working.finished()
-      } catch {
-        // The container is gone.
-        jobs.end(.failure(error))
-      }
-      isDone.signal { $0 = true }
-    }
     let end = jobs.wait(until: deadline)
     Service.end()
-    working.stop()
-    _ = isDone.wait(until: nil) { $0 ? true : nil }
+    worker.stop()
+    for thread in threads { thread.join() }
     Interruption.endIfAsked(isLast: true)
     if let end { return try end.get() }
     return try jobs.timeUp(name)
@@ -137,13 +136,16 @@ private final class Jobs: Sendable {
   }
 
   /// Runs the program for a message; returns once the message is handled, or has its outcome.
-  func handle(_ value: PropertyListValue, _ message: Message) async throws {
+  func handle(_ message: Message) throws {
+    let value: PropertyListValue = try message.value()
     let isOver = Monitor(false)
     defer { isOver.signal { $0 = true } }
     let reason: String?
     do {
       if let renewal { try renew(message, every: renewal, until: isOver) }
-      reason = try await run(value, message)
+      reason = try invocation.run(
+        line, on: value, invocation.settings(of: message),
+        missing: "the message waits for another worker")
     } catch {
       // Not counted as an attempt: the next message would meet the same.
       message.requeue()
@@ -181,24 +183,6 @@ private final class Jobs: Sendable {
     state.signal { state in
       state.handled += 1
       if state.handled == count { state.end = state.end ?? .success(0) }
-    }
-  }
-
-  /// Runs the program on a thread of its own: a thread of the tasks' pool must not wait.
-  private func run(_ value: PropertyListValue, _ message: Message) async throws -> String? {
-    try await withCheckedThrowingContinuation { continuation in
-      do throws(Errno) {
-        try Thread("program") {
-          continuation.resume(
-            with: Result {
-              let settings = try self.invocation.settings(of: message)
-              return try self.invocation.run(
-                self.line, on: value, settings, missing: "the message waits for another worker")
-            })
-        }.detach()
-      } catch {
-        continuation.resume(throwing: WormholeError(error, "run", "sh"))
-      }
     }
   }
 
