@@ -27,7 +27,10 @@ struct OfficeCommandTests {
     ] {
       let outcome = try run(Programs.built("cinematime"), arguments)
       #expect(outcome.status == .exited(0))
-      #expect(outcome.output == (try Fixture.text("command/" + fixture)))
+      let command = ".build/debug/cinematime " + arguments.joined(separator: " ")
+      for difference in try Fixture.differences(
+        of: outcome.output, from: "command/" + fixture, renewing: command)
+      { Issue.record("\(difference)") }
     }
   }
 

@@ -17,24 +17,11 @@ import WormholeSyscalls
       let outcome = try run(Programs.built("wormhole"), arguments)
       #expect(outcome.status == .exited(0))
       #expect(outcome.errors == "")
-      try compare(outcome.output, with: fixture, arguments)
+      let command = ".build/debug/wormhole " + arguments.joined(separator: " ")
+      for difference in try Fixture.differences(
+        of: outcome.output, from: "command/" + fixture, renewing: command)
+      { Issue.record("\(difference)") }
     }
-  }
-
-  /// Names each line that differs, and the command that writes the file again.
-  private func compare(_ text: String, with fixture: String, _ arguments: [String]) throws {
-    let kept = try Fixture.text("command/" + fixture)
-    guard text != kept else { return }
-    let path = "Fixtures/command/\(fixture)"
-    let (printed, recorded) = (text.split(separator: "\n"), kept.split(separator: "\n"))
-    for line in printed where !recorded.contains(line) {
-      Issue.record("\(path): the line is missing: \(line)")
-    }
-    for line in recorded where !printed.contains(line) {
-      Issue.record("\(path): the command does not print the line: \(line)")
-    }
-    let words = arguments.joined(separator: " ")
-    Issue.record("\(path) differs; if that is meant: .build/debug/wormhole \(words) >\(path)")
   }
 
   @Test(arguments: Table.wormhole.verbs.map(\.name))
