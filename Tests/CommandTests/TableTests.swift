@@ -115,6 +115,18 @@ import WormholeSyscalls
     }
   }
 
+  /// `.ci/limits` runs each verb with few descriptors and threads.
+  @Test func everyVerbIsRunWithinLimits() throws {
+    let path = ".ci/limits"
+    let file = try Descriptor.open(path: Programs.source + "/" + path, [.readOnly])
+    let text = String(decoding: try file.contents(), as: UTF8.self)
+    let verbs = Set(text.matches(of: /^    Case\("([a-z]+)[ "]/.anchorsMatchLineEndings()).map(\.1))
+    #expect(verbs.count > 20, "they were found")
+    for name in Table.wormhole.names where !verbs.contains(Substring(name)) {
+      Issue.record("\(path): the list 'cases' has no Case(\"\(name) …\") with the verb's arguments")
+    }
+  }
+
   /// The mapping is whole, and only statuses that the help lists are given.
   @Test func everyCodeHasAStatus() {
     let given = Set(WormholeError.Code.allCases.map(\.exitCode))
