@@ -113,6 +113,19 @@ struct MembersVerbTests {
     #expect(try doctor() == (0, []))
   }
 
+  @Test func aSecondProcessWaitsForTheName() throws {
+    let first = try stage.start("wormhole receive --as tv --verbose")
+    try eventually("it receives") { try first.errors.contains("receiving as 'tv'") }
+    let second = try stage.start(
+      "wormhole receive --as tv --wait-for-name --verbose --count 1 --timeout 60")
+    try eventually("it waits") { try second.errors.contains("waiting for the name 'tv'") }
+    try first.child.send(.kill)
+    _ = try first.outcome()
+    #expect(try stage.run("wormhole send --to tv hello").status == .exited(0))
+    let outcome = try second.outcome(within: .seconds(60))
+    #expect(outcome.output == "hello\n" && outcome.status == .exited(0), "\(outcome.errors)")
+  }
+
   @Test func theDoctorFindsWhatIsWrongWithMembers() throws {
     let phone = try be("phone")
     try phone.child.send(.kill)

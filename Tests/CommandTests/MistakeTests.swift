@@ -36,6 +36,13 @@ import WormholeSyscalls
     #expect(try stage.directory.descriptor.names().contains("z"))
   }
 
+  @Test(arguments: ["--flows", "--states"])
+  func aBridgeNeedsAStreamOfEachKind(_ option: String) throws {
+    try check(
+      "wormhole bridge setup \(option) 0", 64,
+      errors: "wormhole: cannot use \(option) N: '0' is not a whole number of at least 1\n")
+  }
+
   @Test func nothingIsReceivedThatCouldNotBeTaken() throws {
     _ = try stage.run("wormhole send --to tv one")
     try check(
