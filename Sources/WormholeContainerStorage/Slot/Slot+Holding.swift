@@ -26,15 +26,7 @@ extension Slot {
     isOutermost: Bool = false, _ body: (_ generation: Int) throws -> Result
   ) throws -> Held<Result> {
     let lease = takeOverAfter.map { max($0, container.options.lease) }
-    return try holdingTurn(operation, patience) {
-      var executor = LockExecutor(self, LockPolicy(lease: lease, cap: nil), patience, operation)
-      var action = executor.advance(.begin)
-      if action == .run, executor.beginAnewIfMoved() { action = executor.advance(.begin) }
-      guard action == .run else {
-        throw executor.failure
-          ?? WormholeError(.system, operation, name, because: "the lock was lost")
-      }
-      defer { _ = executor.advance(.unchanged) }
+    return try locked(operation, LockPolicy(lease: lease, cap: nil), patience) { executor in
       // States since when the lock is held; a failure hides only the age.
       try? executor.staging.descriptor.touch()
       let generation = executor.state.machine.generation
@@ -57,7 +49,23 @@ extension Slot {
   ) throws -> Result? {
     let policy = LockPolicy(
       lease: takesOver ? container.options.lease : nil, cap: container.options.cap)
-    return try holdingTurn(operation, patience) {
+    return try locked(operation, policy, patience) { executor in
+      do throws(Errno) {
+        return try body(executor.staging)
+      } catch {
+        guard error == .noSuchFile, executor.staging.isStale else { throw error }
+        executor.forgetStaging()
+        return nil
+      }
+    }
+  }
+
+  /// Takes the lock, runs the body, and releases the lock.
+  private func locked<Result>(
+    _ operation: String, _ policy: LockPolicy, _ patience: Patience,
+    _ body: (inout LockExecutor) throws -> Result
+  ) throws -> Result {
+    try holdingTurn(operation, patience) {
       var executor = LockExecutor(self, policy, patience, operation)
       var action = executor.advance(.begin)
       if action == .run, executor.beginAnewIfMoved() { action = executor.advance(.begin) }
@@ -66,13 +74,7 @@ extension Slot {
           ?? WormholeError(.system, operation, name, because: "the lock was lost")
       }
       defer { _ = executor.advance(.unchanged) }
-      do throws(Errno) {
-        return try body(executor.staging)
-      } catch {
-        guard error == .noSuchFile, executor.staging.isStale else { throw error }
-        executor.forgetStaging()
-        return nil
-      }
+      return try body(&executor)
     }
   }
 }
