@@ -215,30 +215,26 @@ extension Invocation {
   }
 
   fileprivate func addChannel() throws -> Int32 {
-    let channel = try named("channel")
-    if let to = value(.newHome) {
-      let machine = try machineName(to)
-      try Bridge.moveChannel(channel, to: machine, of: open(create: false))
-      output.tell("the bridge moves the home of channel '\(channel)' to machine \(machine)")
-      return 0
-    }
-    let isNew = try Bridge.addChannel(channel, of: open(create: true))
-    let what = isNew ? "is now" : "was already"
-    output.tell("this machine \(what) the home of channel '\(channel)'")
-    return 0
+    try addHome(of: "channel", Bridge.addChannel(_:of:), move: Bridge.moveChannel(_:to:of:))
   }
 
   fileprivate func addQueue() throws -> Int32 {
-    let queue = try named("queue")
+    try addHome(of: "queue", Bridge.addQueue(_:of:), move: Bridge.moveQueue(_:to:of:))
+  }
+
+  private func addHome(
+    of noun: String, _ add: (String, SharedContainer) throws -> Bool,
+    move: (String, String, SharedContainer) throws -> Void
+  ) throws -> Int32 {
+    let name = try named(noun)
     if let to = value(.newHome) {
       let machine = try machineName(to)
-      try Bridge.moveQueue(queue, to: machine, of: open(create: false))
-      output.tell("the bridge moves the home of queue '\(queue)' to machine \(machine)")
+      try move(name, machine, open(create: false))
+      output.tell("the bridge moves the home of \(noun) '\(name)' to machine \(machine)")
       return 0
     }
-    let isNew = try Bridge.addQueue(queue, of: open(create: true))
-    let what = isNew ? "is now" : "was already"
-    output.tell("this machine \(what) the home of queue '\(queue)'")
+    let what = try add(name, open(create: true)) ? "is now" : "was already"
+    output.tell("this machine \(what) the home of \(noun) '\(name)'")
     return 0
   }
 
