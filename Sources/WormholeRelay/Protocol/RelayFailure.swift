@@ -44,11 +44,9 @@ package struct RelayFailure: Error, Equatable, Sendable, CustomStringConvertible
 /// The numbers of JetStream's errors on which callers decide.
 package enum JetStreamError {
   package static let wrongLastSequence: Set<Int> = [10071, 10164]
-  package static let noMessage = 10037
   package static let noStream = 10059
   package static let streamExists = 10058
   package static let full: Set<Int> = [10077, 10023]
-  package static let tooManyConsumers = 10026
   package static let notNow = 10008
   /// Too few servers of the cluster have met for the replicas of a stream.
   package static let noPeers = 10005

@@ -61,14 +61,6 @@ package final class JetStream {
     requestStream("STREAM.CREATE.\(settings.name)", settings.json, within: time, handler)
   }
 
-  /// Changes the settings of a stream.
-  package func updateStream(
-    _ settings: StreamSettings, within time: Duration = .seconds(10),
-    _ handler: @escaping (Result<StreamInfo, RelayFailure>) -> Void
-  ) {
-    requestStream("STREAM.UPDATE.\(settings.name)", settings.json, within: time, handler)
-  }
-
   /// Reads the state and settings of a stream from its leader.
   package func streamInfo(
     _ name: String, within time: Duration = .seconds(5),

@@ -9,7 +9,6 @@ package enum Processes {
 
   /// Makes the kernel kill this process at the end of the thread that started it.
   package static var effectiveUser: UInt32 { geteuid() }
-  package static var effectiveGroup: UInt32 { getegid() }
 
   package static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }

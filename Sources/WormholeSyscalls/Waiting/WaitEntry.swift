@@ -17,7 +17,6 @@ package struct WaitEntry: Sendable {
 
   /// Whether the descriptor is readable, or its other end has gone.
   package var isReadable: Bool { has(POLLIN) || isOver }
-  package var isWritable: Bool { has(POLLOUT) || isOver }
   /// Whether the other end has gone, or the connection has failed.
   package var isOver: Bool { has(POLLHUP) || has(POLLERR) || has(POLLNVAL) }
 
