@@ -21,6 +21,20 @@ import WormholeSyscalls
     }
   }
 
+  /// A notice makes the feed read nothing, because the process reads the peer itself; only after
+  /// a release the feed reads the presence, and never the profile.
+  @Test func aNoticeReadsThePeerOnce() throws {
+    let pair = try Pair()
+    let storage = pair.sender.container.storage
+    let feed = PresenceFeed("watch", "watch", in: .members, storage, .notices)
+    let notice = FaultPoints.with { _ = feed.look() }
+    #expect(notice == [])
+    feed.hear(wasReleased: true)
+    let release = FaultPoints.with { _ = feed.look() }
+    let reading = try FaultPoints.with { _ = try PresenceReading("watch", in: storage) }
+    #expect(!release.isEmpty && release.count < reading.count, "\(release)")
+  }
+
   /// A check of the peer is slow: in the meantime the peer leaves, and the next incarnation joins
   /// and receives a request.
   @Test(

@@ -39,10 +39,9 @@ final class PresenceFeed: Sendable {
   private static let queue = WorkQueue()
   private let worker = Worker(on: PresenceFeed.queue, staysOnQueue: true)
 
-  private init(
+  init(
     _ name: String, _ escaped: String, in folder: Container.Folder, _ storage: Container,
-    _ interest: Interest,
-    _ line: LinkLine?
+    _ interest: Interest, _ line: LinkLine? = nil
   ) {
     self.folder = folder
     self.line = line
@@ -86,7 +85,7 @@ final class PresenceFeed: Sendable {
     watch?.stop()
   }
 
-  private func hear(wasReleased: Bool) {
+  func hear(wasReleased: Bool) {
     state.withLock { state in
       if wasReleased, !Mutants.has(.noSecondLook) { state.nextPause = 0 }
     }
@@ -98,9 +97,17 @@ final class PresenceFeed: Sendable {
   func look() -> WatchResult {
     let stamp: Stamp
     do throws(WormholeError) {
-      let sighting = try PresenceReading(name, in: storage, folder)
-      if sighting.isPresent { planNextLook() }
-      stamp = try self.stamp(of: sighting)
+      if interest == .notices, !Mutants.has(.tellChangesOnly) {
+        // The listener reads the member itself; only a release that is not visible yet counts here.
+        if awaitsRelease, try PresenceReading.isPresent(name, in: storage, folder) {
+          planNextLook()
+        }
+        stamp = nextReading()
+      } else {
+        let sighting = try PresenceReading(name, in: storage, folder)
+        if sighting.isPresent { planNextLook() }
+        stamp = try self.stamp(of: sighting)
+      }
     } catch {
       stamp = interest == .notices ? nextReading() : .failed(error)
     }
@@ -112,7 +119,6 @@ final class PresenceFeed: Sendable {
     case .reachability:
       let found = sighting.reachability
       return .reachability(line?.isCut == true ? found.whenCut : found)
-    case .notices where !Mutants.has(.tellChangesOnly): return nextReading()
     case .notices, .profile:
       let profile = try sighting.profile
       return state.withLock { state in
@@ -133,6 +139,9 @@ final class PresenceFeed: Sendable {
       return .posted(state.readings)
     }
   }
+
+  /// Whether a notice of a release has arrived, and the presence is read again for a while.
+  private var awaitsRelease: Bool { state.withLock { $0.nextPause < Self.pauses.count } }
 
   /// Plans a rescan if the presence was released and still appears held.
   private func planNextLook() {

@@ -7,6 +7,18 @@ struct PresenceReading: Sendable {
   let found: FoundProfile
   private let home: MemberDirectory?
 
+  /// Returns whether a member is present, without reading its profile.
+  static func isPresent(
+    _ name: String, in storage: Container, _ folder: Container.Folder
+  ) throws(WormholeError) -> Bool {
+    guard let home = try storage.existingMember(name, in: folder) else { return false }
+    do throws(Errno) {
+      return try home.isPresent()
+    } catch {
+      throw WormholeError(error, "read the presence of member", name, at: home)
+    }
+  }
+
   /// Reads a member's state; creates no file and notifies no process.
   init(
     _ name: String, in storage: Container, _ folder: Container.Folder = .members
