@@ -58,7 +58,7 @@ final class WebClient {
   }
 
   /// Returns a request that has arrived completely, unless one is being served.
-  func request(_ limits: WebLimits) throws(WebRefusal) -> WebRequest? {
+  func request() throws(WebRefusal) -> WebRequest? {
     guard case .reading = phase, let request = try parser.next() else { return nil }
     phase = .asked(staysOpen: request.staysOpen)
     // The handler's time is its own affair: it replies, or the process ends.

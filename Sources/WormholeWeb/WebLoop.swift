@@ -94,7 +94,7 @@ struct WebLoop {
   /// Passes on a request that has arrived.
   private func ask(_ number: Int, _ client: WebClient) {
     do throws(WebRefusal) {
-      guard let request = try client.request(limits) else { return }
+      guard let request = try client.request() else { return }
       handler(request, WebReply(server: server, client: number))
     } catch {
       client.send(WebResponse(error), limits, last: true)

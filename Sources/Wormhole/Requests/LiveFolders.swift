@@ -14,7 +14,7 @@ final class LiveFolders: Sendable {
   func folder(_ mark: String, _ incarnation: Incarnation?) throws(WormholeError) -> OpenDirectory? {
     guard let incarnation else { return nil }
     if let folder = known.withLock({ $0[incarnation] }) { return folder }
-    let home = try home(mark, incarnation)
+    let home = try home(mark)
     do throws(Errno) {
       guard let folder = try home?.live(incarnation) else { return nil }
       known.withLock { known in
@@ -28,9 +28,7 @@ final class LiveFolders: Sendable {
     }
   }
 
-  private func home(
-    _ mark: String, _ incarnation: Incarnation
-  ) throws(WormholeError) -> MemberDirectory? {
+  private func home(_ mark: String) throws(WormholeError) -> MemberDirectory? {
     guard let sender = MessageName.Sender(mark) else { return nil }
     return switch sender {
     case .member(let name): try storage.existingMember(name)
@@ -55,7 +53,7 @@ final class LiveFolders: Sendable {
     var isGone = false
     do {
       // A member that has joined again has removed the folder of its previous incarnation.
-      guard let home = try home(mark, incarnation) else { throw Errno.noSuchFile }
+      guard let home = try home(mark) else { throw Errno.noSuchFile }
       isGone = try home.live(incarnation) == nil || !home.isPresent()
     } catch {
       isGone = error as? Errno == .noSuchFile

@@ -28,7 +28,7 @@ package struct BridgeDoctor {
   ) -> [Diagnosis] {
     var doctor = BridgeDoctor(container, settings)
     let place = doctor.inspectPlace()
-    if let place { doctor.inspectFlows(place) }
+    if place != nil { doctor.inspectFlows() }
     doctor.inspectServers(place)
     return doctor.findings
   }
@@ -120,7 +120,7 @@ package struct BridgeDoctor {
 
   // MARK: The flows
 
-  private mutating func inspectFlows(_ place: Place) {
+  private mutating func inspectFlows() {
     look(at: "bridge/out") { doctor throws(WormholeError) in
       for machine in try doctor.machines("out") {
         doctor.look(at: "bridge/out/\(machine)") { doctor throws(WormholeError) in

@@ -81,13 +81,11 @@ extension Bridge {
       Subjects.word(.put, to: machine, from: place.machine), bytes, within: Self.answerTime
     ) { [weak self] result in
       queue.isAsking = false
-      self?.take(result, of: name, queue)
+      self?.take(result, queue)
     }
   }
 
-  private func take(
-    _ result: Result<RelayMessage, RelayFailure>, of name: String, _ queue: ChangeQueue
-  ) {
+  private func take(_ result: Result<RelayMessage, RelayFailure>, _ queue: ChangeQueue) {
     switch result {
     case .success(let message):
       let wasSent = queue.current?.wasSent == true

@@ -170,7 +170,7 @@ extension Bridge {
   // MARK: Homes
 
   /// Claims the names of this machine's members that no machine has.
-  func claimHomes(_ link: Link, _ now: Instant) {
+  func claimHomes(_ link: Link) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
     for name in locals.keys where homes[name]?.machine == nil && !link.claims.contains(name) {
       guard let subject = try? subjects.memberRecord(name) else { continue }

@@ -270,7 +270,7 @@ package final class Bridge {
     }
     wasReady = true
     beat(link, now)
-    claimHomes(link, now)
+    claimHomes(link)
     resumeFailed(now)
     for (machine, pair) in pairs { move(machine, pair, link, now) }
     carryChannels(link, now)
