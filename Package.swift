@@ -176,7 +176,7 @@ let package = Package(
     .executableTarget(
       name: "WormholeStress",
       dependencies: [
-        "WormholeCTesting", "WormholeCommandLine", "WormholePropertyLists",
+        "WormholeBridge", "WormholeCTesting", "WormholeCommandLine", "WormholePropertyLists",
         "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],

@@ -80,6 +80,7 @@ struct ScheduleTests {
   @Test(arguments: [
     "updaters 1 1:go1", "takeover 1 2:stop0=3000", "power 1 6:go1 13:stop0=3000", "power 2 5:kill0",
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
+    "carry 1 66:kill0", "carry 1 277:kill1", "carry 1 95:stop0=3000",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -101,7 +102,8 @@ struct ScheduleTests {
     ("no-progress", "batch", 1, "twice: "), ("remove-listed", "members", 1, "lost: "),
     ("skip-interrupted", "late", 1, "lost: "), ("accept-late", "queue", 1, "twice: "),
     ("trust-old-look", "present", 1, "lost: "), ("move-unwaited", "moved", 0, "unsaved: "),
-    ("keep-lost", "ask", 1, "blocked: "),
+    ("keep-lost", "ask", 1, "blocked: "), ("never-go-back", "carry", 0, "error: "),
+    ("forget-cursor", "carry", 0, "twice: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
@@ -132,9 +134,14 @@ struct ScheduleTests {
     #expect(whole.contains("\nevery promise was kept") || whole.contains("\nastray: "), "\(whole)")
   }
 
-  /// Drawn orders have found these lines, with hundreds of moves before they were shrunk.
-  @Test(arguments: [("trust-askers", "moved 1 874:kill2", "paused: ")])
-  func aDrawnLineShowsTheMissingMechanismEachTime(
+  /// Drawn orders have found the first line, with hundreds of moves before it was shrunk; a kill at
+  /// each step of a bridge has found the others.
+  @Test(arguments: [
+    ("trust-askers", "moved 1 874:kill2", "paused: "),
+    ("accept-known", "carry 1 286:kill1", "twice: "),
+    ("cancel-by-putting-back", "carry 1 302:kill1", "error: "),
+  ])
+  func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
   ) throws {
     let all = try (0..<3).map { _ in try schedules(["--mutant", mutant], schedule: line) }
@@ -161,6 +168,14 @@ struct ScheduleTests {
   @Test func aPresenterFollowsEachMoveOrKnowsOfNone() throws {
     let result = try schedules([
       "--scenario", "moved", "--harm", "kills", "--drawn", "0", "--budget", "60", "--jobs", "1",
+    ])
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
+  }
+
+  /// Each of the two bridges is killed at each step, and its successor carries the rest.
+  @Test func noMessageBetweenMachinesIsLostByAKilledBridge() throws {
+    let result = try schedules([
+      "--scenario", "carry", "--harm", "kills", "--drawn", "0", "--budget", "60", "--jobs", "1",
     ])
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }

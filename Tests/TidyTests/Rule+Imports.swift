@@ -78,7 +78,7 @@ extension Rule {
         "WormholeWeb",
       ]),
       "WormholeTrial": above.union(["TestSupport", "WormholeCommandLine"]),
-      "WormholeStress": above.union(["WormholeCommandLine", "WormholeCTesting"]),
+      "WormholeStress": above.union(["WormholeBridge", "WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",
         "MMWormhole", "WormholePairings",

@@ -1,5 +1,5 @@
 internal import Wormhole
-internal import WormholePropertyLists
+package import WormholePropertyLists
 
 /// Binds consecutive numbers of a flow to messages and outcomes, before any of them is touched.
 ///
@@ -109,13 +109,13 @@ package struct FlowPosition: Hashable, Sendable {
     (self.flow, self.number, self.chain) = (flow, number, chain)
   }
 
-  var propertyList: [String: PropertyListValue] {
+  package var propertyList: [String: PropertyListValue] {
     [
       Key.flow: .string(flow), Key.number: .integer(Int64(number)), Key.hash: .string(chain.text),
     ]
   }
 
-  init?(_ list: PropertyListValue) {
+  package init?(_ list: PropertyListValue) {
     guard let flow = list[Key.flow]?.stringValue, let number = list[Key.number]?.intValue,
       number >= 0, let chain = list[Key.hash]?.stringValue.flatMap({ EntryChain($0) })
     else { return nil }

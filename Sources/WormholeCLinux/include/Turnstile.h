@@ -18,7 +18,7 @@
 
 enum {
   turnstile_max_players = 32,
-  turnstile_max_processes = 6,
+  turnstile_max_processes = 8,
   turnstile_max_steps = 20000,
   turnstile_max_moves = 2048,
   turnstile_max_notes = 256,

@@ -201,7 +201,7 @@
 
     func brokenRequest(_ notes: [[Pair]]) -> String? {
       // The incarnation, and the number of the request.
-      let received = notes[0] + (replacement == nil ? [] : notes[2])
+      let received = notes[0] + (replacements.isEmpty ? [] : notes[2])
       let handled = values(.received, in: received).filter { $0 % 100 == 1 }
       if handled.count > 1 { return "twice: a request was handled by \(handled)" }
       guard !Turnstile.wasKilled(1) else { return nil }

@@ -32,6 +32,7 @@
       case .queue: brokenQueue(notes)
       case .present: brokenAccess(notes)
       case .moved: brokenMove(notes)
+      case .carry: brokenCarrying(notes)
       }
     }
 

@@ -9,7 +9,7 @@
   enum Scenario: String, CaseIterable {
     case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
       left
-    case queue, present, moved
+    case queue, present, moved, carry
 
     var purpose: String {
       switch self {
@@ -29,6 +29,7 @@
       case .queue: "two workers of a queue, one is killed or suspended"
       case .present: "two accesses to a file, and its presenter with unsaved content"
       case .moved: "a file is moved, presented and written"
+      case .carry: "two messages to another machine, and the bridges of both"
       }
     }
 
@@ -36,22 +37,24 @@
     var processes: Int {
       switch self {
       case .updaters, .takeover, .power, .repair, .left, .present: 3
+      case .carry: 7
       default: 4
       }
     }
 
-    /// The process that is killed, and its successor.
-    var replacement: (of: Int, by: Int)? {
+    /// The processes that are killed, and their successors.
+    var replacements: [(of: Int, by: Int)] {
       switch self {
-      case .mail, .cancel, .batch, .late, .ask: (0, 2)
-      default: nil
+      case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
+      case .carry: [(0, 4), (1, 5)]
+      default: []
       }
     }
 
     /// What happens to a process at each of its steps, unless the command line says otherwise.
     var harm: ScheduleSearch.Harm {
       switch self {
-      case .updaters, .power, .mail, .cancel, .members, .left, .present, .moved: []
+      case .updaters, .power, .mail, .cancel, .members, .left, .present, .moved, .carry: []
       case .takeover, .several, .names, .repair: .suspensions
       case .batch, .late, .ask: .kills
       case .queue: [.kills, .suspensions]
@@ -64,10 +67,12 @@
     /// Whether each order with a harm of the process is run.
     ///
     /// The workers of a queue are alike, and a sender is killed in `batch`. In `moved` the mover is
-    /// killed; drawn orders kill the presenter and the writer too.
+    /// killed; drawn orders kill the presenter and the writer too. In `carry` the bridges are
+    /// killed; drawn orders kill the sender and the receiver too.
     func isHarmed(_ process: Int) -> Bool {
       switch self {
       case .queue, .moved: process == 1
+      case .carry: process < 2
       default: true
       }
     }
@@ -78,7 +83,7 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved: 0
+      case .members, .moved, .carry: 0
       default: 1
       }
     }
@@ -126,6 +131,7 @@
         if number == 0 { try sendJobs(path) } else { try work(path, for: .seconds(1)) }
       case .present: try access(number, path)
       case .moved: try move(number, path)
+      case .carry: try carry(number, path)
       }
     }
 
@@ -217,6 +223,7 @@
     private func check(_ path: String) throws {
       if self == .present { return try checkAccess(path) }
       if self == .moved { return try checkMove(path) }
+      if self == .carry { return try checkCarried(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
@@ -237,7 +244,7 @@
       case .late:
         members.append(try container.join(as: "b"))
         try Self.receiveContexts(as: members[0], for: time)
-      case .ask, .left, .queue, .present, .moved: break
+      case .ask, .left, .queue, .present, .moved, .carry: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }

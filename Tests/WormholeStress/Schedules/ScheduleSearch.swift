@@ -330,7 +330,7 @@
   extension Scenario {
     /// Whether a schedule may kill the process: the promises hold for the others then.
     func mayKill(_ process: Int) -> Bool {
-      replacement.map { process != $0.by } ?? true
+      !replacements.contains { process == $0.by }
     }
   }
 #endif

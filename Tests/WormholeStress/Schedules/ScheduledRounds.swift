@@ -43,7 +43,9 @@
       if scenario.canPlayInTurn {
         for number in 0...last { try scenario.play(number, in: path) }
       } else {
-        let others = (1..<last).filter { $0 != scenario.replacement?.by }
+        let others = (1..<last).filter { number in
+          !scenario.replacements.contains { $0.by == number }
+        }
         let playing = try others.map { number in
           try Thread("player") { try? scenario.play(number, in: path) }
         }
@@ -75,7 +77,7 @@
     ) throws -> String? {
       try clear()
       Turnstile.prepare(scenario.processes, seed: schedule.seed)
-      if let (former, next) = scenario.replacement { Turnstile.replace(former, by: next) }
+      for (former, next) in scenario.replacements { Turnstile.replace(former, by: next) }
       for entry in schedule.entries { Turnstile.add(entry.move, at: entry.step) }
       draw?()
       let outcome = Turnstile.round()
