@@ -191,6 +191,16 @@ import WormholeTesting
     receiving.stop()
   }
 
+  /// Programs of all versions and languages compute the digits of a key as *The directory* states.
+  @Test func theNameOfAMessageContainsTheDigitsOfItsKey() async throws {
+    for (key, digits) in [
+      ("a", "dc4c860143ef"), ("foobar", "4171f739e27c"), ("\u{fc}", "0a07b7180d28"),
+    ] {
+      try await send(1, key)
+      #expect(try names("inbox").count { $0.contains("~\(digits)") } == 1, "\(key)")
+    }
+  }
+
   @Test func keysAtTheirLimits() async throws {
     for key in ["", String(repeating: "k", count: 257)] {
       let error = #expect(throws: WormholeError.self) {
