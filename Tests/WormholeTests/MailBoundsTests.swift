@@ -109,6 +109,24 @@ import WormholeSyscalls
     for message in held.withLock({ $0 }) { try message.acknowledge() }
   }
 
+  /// Without a further notice: the message has been in the inbox since the start.
+  @Test func anAcknowledgementAloneLetsTheNextMessageArrive() throws {
+    let limit = MailboxMachine.Settings().inHand
+    let pair = try Pair()
+    try pair.send(0...limit)
+    let held = Monitor<[Message]>([])
+    let receiving = try pair.watch.receive(acknowledging: .explicit) { message in
+      held.withLock { $0.append(message) }
+    }
+    try eventually("it has as many as it may") { held.withLock { $0.count } == limit }
+    try held.withLock({ $0.removeFirst() }).acknowledge()
+    #expect(throws: Never.self) {
+      try eventually("the last message") { held.withLock { $0.count } == limit }
+    }
+    receiving.stop()
+    for message in held.withLock({ $0 }) { try message.acknowledge() }
+  }
+
   // MARK: The state machine alone
 
   private func name(_ time: Int64, from: String = "phone", urgent: Bool = false) -> MessageName {
