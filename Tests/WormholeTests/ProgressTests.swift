@@ -24,6 +24,25 @@ import WormholeSyscalls
     #expect(try BatchProgress(home, isMute: false).open(name, count: 2)?.slots?[1] == 0x81)
   }
 
+  /// One bit marks an interrupted message, and a finished one as a dead letter.
+  @Test func anInterruptedMessageIsNotADeadLetterForTheNextIncarnation() {
+    var slots = BatchSlots([0x40, 0x81])
+    #expect(slots.isInterrupted(0))
+    #expect(!slots.hasGivenUp)
+    let isFirst = slots.finish(0)
+    #expect(isFirst && slots.unfinished == 0)
+    #expect(!slots.hasGivenUp)
+    #expect(BatchSlots([0xC1, 0x81]).hasGivenUp)
+  }
+
+  /// The sender waits for the receipt of the batch, and does not know the name of a single message.
+  @Test func aMessageThatLeavesItsBatchWantsNoReceipt() throws {
+    let name = try batch()
+    #expect(name.wantsReceipt && name.count == 2)
+    #expect(!name.part(1).wantsReceipt && name.part(1).count == 1)
+    #expect(name.part(1).id == name.id + ".1")
+  }
+
   /// If the file were mapped, the next touch of it would kill the process.
   @Test func oneThatIsCutShortBringsNobodyDown() throws {
     let meeting = try Meeting()
