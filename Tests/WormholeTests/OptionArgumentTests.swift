@@ -39,6 +39,44 @@ import WormholeSyscalls
     #expect(file.contains(",n01,"))
   }
 
+  @Test(.blocking) func theArgumentForAFullInboxIsUsed() throws {
+    let pair = try fullPair()
+    try checkThatItWaits { try pair.phone.send(3, durability: .process, whenFull: Self.waits) }
+    try checkThatItWaits {
+      try pair.phone.send(contentsOf: [3], durability: .process, whenFull: Self.waits)
+    }
+  }
+
+  @Test func tasksWaitForAFullInboxToo() async throws {
+    let pair = try fullPair()
+    var begun = Instant.now
+    let error = try await failure {
+      try await pair.phone.send(3, durability: .process, whenFull: Self.waits)
+    }
+    #expect(error.code == .full)
+    #expect(.now - begun >= Self.shortest)
+    begun = .now
+    _ = try await failure {
+      try await pair.phone.send(contentsOf: [3], durability: .process, whenFull: Self.waits)
+    }
+    #expect(.now - begun >= Self.shortest)
+  }
+
+  private static let shortest = Duration.milliseconds(200)
+  private static let waits = SendOptions.WhenFull.wait(shortest)
+
+  private func fullPair() throws -> Pair {
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 2 }
+    try pair.send(1...2)
+    return pair
+  }
+
+  private func checkThatItWaits(_ send: () throws -> Void) throws {
+    let begun = Instant.now
+    #expect(try failure(send).code == .full)
+    #expect(.now - begun >= Self.shortest)
+  }
+
   /// Each default of an initializer is the value that the property has always had.
   @Test(.blocking) func theDefaultsAreTheDocumentedOnes() {
     let (send, mailbox, options) = (SendOptions(), MailboxOptions(), Options())
