@@ -184,6 +184,31 @@ import WormholeSyscalls
     responding.stop()
   }
 
+  /// WatchConnectivity distinguishes a lost reply from a counterpart that cannot be reached.
+  @Test func anEndStatesWhetherTheRequestWasSeen() throws {
+    let pair = try Pair()
+    let kept = Heard<Request>()
+    let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
+    let ended = Heard<Bool>()
+    let queue = DispatchQueue(label: "ends")
+    func ask(_ peer: Peer) {
+      peer.inquire(
+        1, as: Int.self, kind: "keep", within: .seconds(600), on: queue
+      ) { result, wasSeen in
+        guard case .failure(let error) = result, error.code == .unreachable else { return }
+        ended.add(wasSeen)
+      }
+    }
+    ask(pair.sender.peer("nobody"))
+    try ended.wait("the end without a receiver") { $0.count == 1 }
+    ask(pair.phone)
+    try kept.wait("the request") { $0.count == 1 }
+    pair.watch.leave()
+    try ended.wait("the end after the receiver has left") { $0.count == 2 }
+    #expect(ended.all == [false, true])
+    responding.stop()
+  }
+
   /// Every request ends once, also a request that is never placed.
   @Test func aRequestThatCannotBeWrittenEnds() throws {
     struct Unwritable: Encodable {
