@@ -78,6 +78,7 @@ import WormholeSyscalls
     #expect(try defaults.double(forKey: "n") == 12)
     #expect(try defaults.string(forKey: "r") == "2.9")
     #expect(try defaults.string(forKey: "t") == "1")
+    #expect(try defaults.string(forKey: "big") == "18446744073709551615")
     #expect(try defaults.bool(forKey: "yes"))
     #expect(try defaults.bool(forKey: "r"))
     #expect(try !defaults.bool(forKey: "x"))
