@@ -47,6 +47,51 @@ import WormholeSyscalls
     }
   }
 
+  /// A handler that does not return for a long time is notified of a loss afterwards.
+  @Test func aFeedOfTooManyChangesReportsALoss() throws {
+    let path = [Container.Folder.channels.rawValue]
+    let (changes, seen) = (Heard<DirectoryFeed.Change>(), Heard<DirectoryFeed.Change>())
+    let isReleased = Monitor(false)
+    let feed = try DirectoryFeed(container, path, .names) { change in
+      changes.add(change)
+      let _: Bool? = isReleased.wait(until: .now + patience) { $0 ? true : nil }
+    }
+    let other = try DirectoryFeed(container, path, .names) { seen.add($0) }
+    let channels = try container.root.descriptor.open(path[0], [.readOnly, .directory])
+    func make(_ name: String) throws {
+      _ = try channels.open(name, [.writeOnly, .create], mode: 0o600)
+    }
+    /// Waits until both feeds were notified of all names so far: the second notice after a name
+    /// shows that neither feed still waits for the first.
+    func settle(_ number: Int) throws {
+      for mark in ["a\(number).", "b\(number)."] {
+        var count = 0
+        try eventually("the notice of a name") {
+          count += 1
+          try make(mark + "\(count)")
+          return seen.all.contains { change in
+            guard case .names(let names) = change else { return false }
+            return names.contains { $0.hasPrefix(mark) }
+          }
+        }
+      }
+    }
+    try make("first")
+    try changes.wait("the first name") { !$0.isEmpty }
+    for number in 0...Watcher.Signal.most {
+      try make("\(number)")
+      // The queue of the kernel never overflows.
+      if number.isMultiple(of: 2048) { try settle(number) }
+    }
+    try settle(-1)
+    isReleased.signal { $0 = true }
+    try changes.wait("the loss") { $0.count > 1 }
+    // Not compared in the expectation, which would print all names.
+    let isLost = changes.all[1] == .lost
+    #expect(isLost)
+    withExtendedLifetime((feed, other)) {}
+  }
+
   /// A name arrives while the watch is being set up: the folder is listed after the set-up.
   @Test func aNameThatComesBeforeTheWatchIsTold() throws {
     let listener = try Running(
