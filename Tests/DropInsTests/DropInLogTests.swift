@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import TestTraits
 import Testing
@@ -5,7 +6,9 @@ import WormholeContainerStorage
 import WormholeDropIns
 
 /// The log for failures that the originals of the drop-in modules cannot report.
-@Suite struct DropInLogTests {
+///
+/// The tests run one after the other, because each of them redirects the log of the process.
+@Suite(.serialized) struct DropInLogTests {
   @Test(.blocking, .notSanitized("it keeps what is on the stack elsewhere", by: .address))
   func theThousandthLineTakesNoMoreStackThanTheFirst() throws {
     let places = Heard<UInt>()
@@ -23,5 +26,22 @@ import WormholeDropIns
     let (first, last) = try (#require(all.first), #require(all.last))
     #expect(all.count == 1000)
     #expect(max(first, last) - min(first, last) < 1024)
+  }
+
+  /// The advice differs for the main queue, which no thread may run, and for all other queues.
+  @Test(.blocking) func aCallbackThatWaitsIsLoggedWithItsQueue() throws {
+    let lines = Heard<String>()
+    let what = "a callback of a suspended queue"
+    DropInLog.redirect { entry in
+      if entry.text.contains(what) { lines.add(entry.text) }
+    }
+    defer { DropInLog.redirect(to: nil) }
+    let queue = DispatchQueue(label: "suspended")
+    queue.suspend()
+    defer { queue.resume() }
+    CallbackQueue(queue, for: what).call {}
+    try lines.wait("the log entry") { !$0.isEmpty }
+    let advice = "find the call that blocks the queue 'suspended'"
+    #expect(lines.all == ["\(what) has waited for its queue for 5 seconds: \(advice)"])
   }
 }
