@@ -214,6 +214,17 @@ import WormholeSyscalls
     }
   }
 
+  /// A part whose size is a multiple of the size of a piece has no empty piece at its end.
+  @Test func noPieceIsBehindTheEndOfItsPart() {
+    func read(_ index: Int, of size: Int) -> FlowPiece? {
+      FlowPiece(.dictionary(FlowPiece(.file, index, of: size).propertyList))
+    }
+    let size = 3 * FlowPiece.bytes
+    #expect(read(2, of: size) == FlowPiece(.file, 2, of: size))
+    #expect(read(3, of: size) == nil)
+    #expect(read(3, of: size + 1) == FlowPiece(.file, 3, of: size + 1))
+  }
+
   /// A start of a bridge has the number after the recorded one, however great this is.
   @Test func noGenerationIsTrusted() throws {
     let folder = try BridgeFolder(of: machines.here.storage)

@@ -34,6 +34,21 @@ import WormholeSyscalls
     }
   }
 
+  /// The limit of the servers is the size of the largest message that they carry.
+  @Test func aMessageOfTheLargestSizeIsCarried() throws {
+    try machines.send(1)
+    let here = try machines.opened().here
+    _ = try here.out.collect(from: here.residents.all(on: TwoMachines.thereName))
+    // The bundle is not published in between, so each call returns the same one.
+    func body(largest: Int) throws -> [UInt8]? {
+      let bundle = try here.out.bundle(generation: 1, size: 400 << 10, largest: largest)
+      return try #require(bundle).bodies[0]
+    }
+    let bytes = try #require(try body(largest: 900 << 10))
+    #expect(try body(largest: bytes.count) == bytes)
+    #expect(try body(largest: bytes.count - 1) == nil)
+  }
+
   /// Whatever the wire does, each message arrives once and in order.
   @Test(arguments: 0..<20)
   func aWireThatLosesAndRepeats(_ seed: UInt64) throws {

@@ -49,6 +49,18 @@ import WormholeSyscalls
     #expect(try !Bridge.addQueue("name 0", of: container))
   }
 
+  /// An operator changes the decision before the move has begun.
+  @Test func aQueueThatIsNamedAgainDoesNotMove() throws {
+    #expect(try Bridge.addQueue("jobs", of: container))
+    let queues = try QueueList(of: container.storage)
+    var entry = try #require(try queues.entry("jobs"))
+    entry.move = "000000000000000b"
+    try queues.replace("jobs", by: entry)
+    #expect(try !Bridge.addQueue("jobs", of: container))
+    entry.move = nil
+    #expect(try queues.entry("jobs") == entry)
+  }
+
   /// Four threads add ten names each.
   private func addAtOnce(
     _ add: @escaping @Sendable (String) throws -> Void
