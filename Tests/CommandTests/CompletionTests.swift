@@ -33,6 +33,21 @@ struct CompletionTests {
     }
   }
 
+  /// The words after `--` are a command with its arguments, for a verb that starts one.
+  @Test func anotherCommandFollowsTheDashes() {
+    func kind(_ words: String...) -> Proposal.Kind { Proposal(.wormhole, words).kind }
+    #expect(kind("lock", "build", "--", "ma") == .command)
+    #expect(kind("lock", "build", "--timeout", "5", "--", "make", "a") == .command)
+    #expect(kind("lock", "build") == .words)
+    #expect(kind("put", "speed", "--", "5") == .words)
+  }
+
+  @Test func aValueBehindAnEqualSignIsOfferedWithItsOption() {
+    let offers = Proposal(.wormhole, ["put", "speed", "--type="]).words.map(\.text)
+    #expect(offers == ValueType.allCases.map { "--type=" + $0.rawValue })
+    #expect(Proposal(.wormhole, ["put", "--type", ""]).words.map(\.text).contains("string"))
+  }
+
   @Test func bashOffersVerbsAndOptions() throws {
     let stage = try Stage()
     let verbs = Set(Table.wormhole.verbs.map(\.name))

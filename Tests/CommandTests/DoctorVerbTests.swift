@@ -156,4 +156,19 @@ struct DoctorVerbTests {
     _ = try stage.run("wormhole doctor")
     #expect(try stage.run("ls hole/members/m | grep -cE 'inbox|dead'").output == "0\n")
   }
+
+  /// A suspended worker does not handle its messages, and keeps them until its deadline passes.
+  @Test func aSuspendedWorkerIsAProblem() throws {
+    let worker = try stage.start("wormhole work jobs --exec true")
+    let path = "queues/jobs/workers/"
+    try eventually("the running worker is a note") {
+      try stage.run("wormhole doctor").output.contains("note      \(path)")
+    }
+    try worker.child.send(.stop)
+    try worker.waitUntilStopped()
+    let outcome = try stage.run("wormhole doctor")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.output.contains("problem   \(path)"), "\(outcome.output)")
+    try worker.child.send(.go)
+  }
 }

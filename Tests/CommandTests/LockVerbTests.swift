@@ -28,6 +28,21 @@ import WormholeSyscalls
     #expect(outcome.errors == "")
   }
 
+  /// The command waits for a second before it prints a notice, but never past its time limit.
+  @Test func aTimeLimitBelowASecondIsShorterThanASecond() throws {
+    let stage = try Stage()
+    let holder = try hold(stage)
+    // A busy machine may delay a single run.
+    try eventually("a run shorter than a second") {
+      let begun = Instant.now
+      let outcome = try stage.run("wormhole lock build --timeout 0.05 -- echo never")
+      #expect(outcome.status == .exited(75))
+      return .now < begun + .seconds(1)
+    }
+    try release(stage)
+    #expect(try holder.outcome().status == .exited(0))
+  }
+
   @Test func aStoppedHolderIsNamed() throws {
     let stage = try Stage()
     let holder = try hold(stage)

@@ -51,6 +51,14 @@ import WormholeCommandLine
     #expect(try read("put", "speed", "--", "--5").operands == ["speed", "--5"])
   }
 
+  /// After dashes in the first place, the verb is the first operand.
+  @Test func aVerbMayFollowTheDashes() throws {
+    let words = try read("--", "put", "speed", "--5")
+    #expect(words.verb.name == "put")
+    #expect(words.operands == ["speed", "--5"])
+    #expect(try read("--json", "--", "list").operands == [])
+  }
+
   // MARK: Suggestions
 
   /// At most one wrong letter; from five letters on, at most two.

@@ -140,6 +140,17 @@ import WormholeSyscalls
     #expect(!plain.text.contains("\u{1B}"))
   }
 
+  @Test func aSingleProblemIsCountedInTheSingular() throws {
+    for (count, words) in [(1, "1 problem,"), (2, "2 problems,")] {
+      let lock = "hole/channels/c\(count)/lock/1"
+      let made = try stage.run("wormhole put c\(count) 1; rm -rf \(lock); mkfifo \(lock)")
+      #expect(made.status == .exited(0), "\(made.errors)")
+      let terminal = try TypedTerminal(stage, "wormhole status", environment: ["NO_COLOR=1"])
+      #expect(try terminal.wait() == .exited(0))
+      try terminal.shows("doctor: \(words)")
+    }
+  }
+
   /// Nothing is kept per message: the memory does not grow with the messages.
   @Test func theMemoryIsBounded() throws {
     let (channels, messages) = TestRun.isLong ? (10_000, 100_000) : (200, 3000)
