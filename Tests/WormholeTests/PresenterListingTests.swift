@@ -85,6 +85,15 @@ import WormholeSyscalls
     #expect(try looking.everyPresenter().keys.map(\.text) == [name.text])
   }
 
+  /// The last presenter may remove the directory before the file of the next one is in it.
+  @Test func aPresenterThatBeginsWhileTheLastOneEndsIsListed() throws {
+    let presenting = try room()
+    let rule = FaultRule(.rename, path: "presenters", .fail(.noSuchFile))
+    var name: PresenterName?
+    try FaultPoints.with([rule]) { () throws in name = try present(in: presenting) }
+    #expect(try room().everyPresenter().keys.map(\.text) == [try #require(name).text])
+  }
+
   /// A clock that was set back shows no changes, so the directory is listed.
   @Test func aClockThatIsSetBackHasAllListed() throws {
     let (looking, presenting) = (try room(), try room())
