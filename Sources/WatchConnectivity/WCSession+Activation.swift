@@ -268,11 +268,3 @@ extension WCSession {
     }
   }
 }
-
-extension Duration {
-  /// Zero if the duration is negative.
-  fileprivate var inNanoseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return max(0, min(seconds, 1 << 31) * 1_000_000_000 + attoseconds / 1_000_000_000)
-  }
-}
