@@ -112,12 +112,13 @@ import WormholeSyscalls
     #expect(try Descriptor.open(path: above, [.readOnly, .directory]).status().mode == 0o700)
   }
 
-  @Test func aDirectoryThatOthersMayWriteToIsRefused() throws {
+  @Test(arguments: [0o777, 0o770, 0o702] as [FileMode])
+  func aDirectoryThatOthersMayWriteToIsRefused(_ mode: FileMode) throws {
     let folder = try TemporaryDirectory()
     let location = try ContainerLocation(
       group: "a", environment: ["WORMHOLE_ROOT": folder.path], home: nil)
     try location.prepare(.owner)
-    try Descriptor.open(path: location.directory, [.readOnly, .directory]).setMode(0o777)
+    try Descriptor.open(path: location.directory, [.readOnly, .directory]).setMode(mode)
     let error = #expect(throws: WormholeError.self) { try location.prepare(.owner) }
     #expect(error?.code == .refused)
     try folder.descriptor.makeSymbolicLink("b", to: "a")
