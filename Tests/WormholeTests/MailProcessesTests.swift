@@ -180,8 +180,8 @@ struct MailProcessesTests {
     // The directory is made first, so that all senders make the same calls.
     _ = try meeting.container.join(as: "watch").leave()
     let stopped = try send("stopped", 1_000..<1_050, batch: 1, faults: "\(place):before:stop")
-    // The file of the queue's size exists before the second sender begins: whoever makes it writes
-    // once more.
+    // The file of the queue's size exists before the second sender begins: the sender that makes
+    // the file writes to it once more.
     try stopped.waitUntilStopped()
     let killed = try send("killed", 2_000..<2_050, batch: 3, faults: "\(place):before:kill")
     let end = try killed.outcome()
