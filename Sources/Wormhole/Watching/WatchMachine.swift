@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// The result of reading one name, as far as it distinguishes news from known content.
 enum Stamp: Equatable, Sendable {
@@ -42,12 +43,9 @@ struct WatchMachine<Waiter> {
   /// The number of change notices.
   private(set) var signals = 0
   private var names: [Name] = []
-  /// The index of each name, once there are many: comparing a few names takes less time than
-  /// hashing.
-  private var places: [String: Int] = [:]
+  private var places = SmallDictionary<String, Int>()
   /// The indices of forgotten names.
   private var free: [Int] = []
-  private static var few: Int { 8 }
   /// The indices of changed names, and how many of them have been read.
   private var changed: [Int] = []
   private var lookedAt = 0
@@ -73,21 +71,15 @@ struct WatchMachine<Waiter> {
   }
 
   private mutating func place(of name: String) -> Int {
-    let known =
-      names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
-    if let known { return known }
-    if let place = free.popLast() {
+    if let known = places[name] { return known }
+    let place = free.popLast() ?? names.count
+    if place == names.count {
+      names.append(Name(text: name))
+    } else {
       names[place] = Name(text: name)
-      if names.count > Self.few { places[name] = place }
-      return place
     }
-    names.append(Name(text: name))
-    if names.count == Self.few + 1 {
-      for (place, name) in names.enumerated() { places[name.text] = place }
-    } else if names.count > Self.few {
-      places[name] = names.count - 1
-    }
-    return names.count - 1
+    places[name] = place
+    return place
   }
 
   /// Records that a name may have changed.
@@ -134,8 +126,7 @@ struct WatchMachine<Waiter> {
 
   /// Returns the version that the watcher knows of a name; nil if it knows none.
   func version(of name: String) -> Int? {
-    let place = names.count <= Self.few ? names.firstIndex { $0.text == name } : places[name]
-    guard let place else { return nil }
+    guard let place = places[name] else { return nil }
     return switch names[place].seen {
     case .version(let version, _, _), .expired(let version, _): version
     default: nil
