@@ -8,12 +8,12 @@ import Testing
 ///
 /// Each invalid file is refused for the reason of its own guard, and not of the next guard.
 @Suite(.blocking) struct EdgeFileTests {
-  private func decode(_ file: RawFile) throws -> PropertyListValue {
+  func decode(_ file: RawFile) throws -> PropertyListValue {
     try BinaryPropertyList.decode(file.bytes)
   }
 
   /// A file of a single object.
-  private func decode(_ object: [UInt8]) throws -> PropertyListValue {
+  func decode(_ object: [UInt8]) throws -> PropertyListValue {
     try decode(RawFile([object]))
   }
 
@@ -372,7 +372,7 @@ import Testing
 }
 
 /// Expects an error of this kind and reason.
-private func refuses(
+func refuses(
   _ kind: PropertyListError.Kind, _ reason: String, _ comment: String = "",
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
 ) {
@@ -396,7 +396,7 @@ private func bigEndian(_ number: some FixedWidthInteger) -> [UInt8] {
 /// A binary property list in which each part can be wrong separately.
 ///
 /// The file has no checksum, like files of other programs.
-private struct RawFile {
+struct RawFile {
   var objects: [[UInt8]]
   var offsets: [Int]
   var offsetSize = 1
