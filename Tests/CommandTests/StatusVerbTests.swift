@@ -89,7 +89,7 @@ import WormholeSyscalls
   @Test func accessesAreShown() throws {
     let holder = try stage.start("wormhole coordinate write file -- sh -c 'echo in; sleep 100'")
     try eventually("the access runs") { try holder.output == "in\n" }
-    // The accesses are those of the user's container, or of this one.
+    // The object contains the accesses of the user's container, or of the stage's.
     let object = try stage.run("wormhole status --json").output
     #expect(object.contains(#""accesses":["#))
     try holder.child.send(.kill)

@@ -143,7 +143,7 @@ struct VersionCount: Equatable {
     operations?[machine] = operation
   }
 
-  /// The note for ``Slot/note``: nil if a later change must read what this one hands on.
+  /// The note for ``Slot/note``: nil if the next change must read the operations.
   var note: Int? { operations == nil ? next : nil }
 
   /// The greatest version: a greater number is not from this library.

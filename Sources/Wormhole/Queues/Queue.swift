@@ -4,10 +4,10 @@ internal import WormholeSyscalls
 /// A queue of jobs that any number of workers share: each message is handled by one of them.
 ///
 /// A member's messages go to the one process that has joined under its name. A queue has no such
-/// process: whoever opens it may send, and whoever calls ``work(concurrency:handlingDeadline:_:)``
-/// is a worker. The messages of a killed worker are redelivered at once; those of a worker that is
-/// suspended or hangs, after the handling deadline. They are marked: ``Message/isRedelivered`` is
-/// true.
+/// process: each process that opens the queue may send, and each process that calls
+/// ``work(concurrency:handlingDeadline:_:)`` is a worker. The messages of a killed worker are
+/// redelivered at once; those of a worker that is suspended or hangs, after the handling deadline.
+/// They are marked: ``Message/isRedelivered`` is true.
 ///
 /// With one worker, messages are handled in the order of sending; with several, they are started in
 /// this order.

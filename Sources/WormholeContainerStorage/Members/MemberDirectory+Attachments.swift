@@ -247,8 +247,8 @@ extension MemberDirectory {
 
   /// Creates and locks the file of a copy; nil if another attempt has the name.
   ///
-  /// An attempt that finds the file before it is locked takes it for one that a killed process
-  /// left, and removes it. Therefore the name is checked again under the lock.
+  /// Another attempt may find the file before the file is locked, and removes the file as if a
+  /// killed process had left it. Therefore the name is checked again under the lock.
   private func makeCopy(
     _ hidden: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor? {

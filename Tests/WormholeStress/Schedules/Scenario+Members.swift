@@ -145,7 +145,7 @@
           if value == latest, isSure { return "twice: context \(value)" }
           (latest, isSure) = (value, true)
         }
-        // A process that dies may not have recorded what it has received.
+        // A killed process may have received a message that it did not record.
         if Turnstile.wasKilled(number) { isSure = false }
       }
       let sent = values(.sent, in: notes[1]).max() ?? 0

@@ -328,7 +328,7 @@
   }
 
   extension Scenario {
-    /// Whether a schedule may kill the process: the promises hold for the others then.
+    /// Whether a schedule may kill the process: its death breaks no promise to the other processes.
     func mayKill(_ process: Int) -> Bool {
       !replacements.contains { process == $0.by }
     }
