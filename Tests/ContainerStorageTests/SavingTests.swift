@@ -136,6 +136,24 @@ import WormholeSyscalls
     #expect(try isSaved())
   }
 
+  /// Somebody removes the channel, from the inside out, and has come so far.
+  @Test(arguments: ["n", "n/lock", "n/lock/1", "n/lock/1.d"])
+  func aSaveMakesNothingThatWasRemoved(_ name: String) throws {
+    for isOpen in [true, false] {
+      for _ in 1...2 { try slot.add() }
+      let saver = ValueSaver()
+      #expect(saver.add(slot, due: .distantFuture))
+      if !isOpen { #expect(slot.closeIfIdle()) }
+      let path = container.path + "/channels/" + name
+      #expect(try run("rm", ["-r", path]).status == .exited(0))
+      saver.finish(container)
+      #expect(throws: Errno.noSuchFile) { try Descriptor.status(ofPath: path, following: false) }
+      #expect(try slot.add() == (name == "n" ? 1 : 3))
+      _ = try slot.remove("remove", durability: .process) { _ in (try BinaryEncoder().encode(0), 1)
+      }
+    }
+  }
+
   /// The kernel drops data that it could not write: a second sync of the file proves nothing.
   @Test func whatCouldNotBeSyncedIsNotKept() throws {
     for _ in 1...3 { try slot.add() }

@@ -9,6 +9,8 @@ package struct LockPolicy: Sendable {
   let cap: Int64?
   /// Whether to determine if another process has held the lock since the last tenure.
   var asksWhoWasLast = false
+  /// Whether a missing directory or lock is made.
+  var makesMissing = true
 
   package init(lease: Duration?, cap: Duration?) {
     self.lease = lease

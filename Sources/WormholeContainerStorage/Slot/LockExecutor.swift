@@ -226,12 +226,12 @@ struct LockExecutor {
   }
 
   private mutating func openLocks() throws(Errno) {
-    let directory = try slot.openDirectory(making: true)
+    let directory = try slot.openDirectory(making: policy.makesMissing)
     state.directory = directory
     do throws(Errno) {
       state.locks = try openLocks(in: directory)
     } catch {
-      guard error == .noSuchFile else { throw error }
+      guard error == .noSuchFile, policy.makesMissing else { throw error }
       guard !directory.isStale else {
         slot.forgetDirectory()
         throw error
@@ -266,6 +266,7 @@ struct LockExecutor {
         guard error == .noSuchFile, state.locks?.isStale == false else { throw error }
         let highest = try highest()
         if highest > generation { return .found(highest) }
+        guard policy.makesMissing else { throw .noSuchFile }
         // Another tool has removed the file, and its holder may still hold the lock. A new file of
         // the same name would be a different lock; holders check for a next generation.
         slot.container.log(
@@ -334,9 +335,11 @@ struct LockExecutor {
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {
     if state.staging != nil, state.stagingGeneration == generation { return .opened }
+    let (name, locks) = ("\(generation).d", state.locks!)
     let open = OpenDirectory(
-      try slot.container.staging.ensureDirectory(
-        "\(generation).d", in: state.locks!.descriptor))
+      try policy.makesMissing
+        ? slot.container.staging.ensureDirectory(name, in: locks.descriptor)
+        : slot.container.options.sharing.openExisting(name, in: locks.descriptor))
     state.staging = open
     state.stagingGeneration = generation
     state.hasLookedForAll = false

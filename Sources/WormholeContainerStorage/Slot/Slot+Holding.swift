@@ -42,13 +42,15 @@ extension Slot {
   /// Files that the body renames out of the directory take effect only as long as no other process
   /// has taken the lock over: after that, the directory is gone.
   ///
-  /// - Parameter takesOver: whether the lock is taken over from a suspended holder.
+  /// - Parameter forcibly: whether a lock of a suspended holder is taken over, and a missing one
+  ///   made.
   func fenced<Result>(
-    _ operation: String, _ patience: Patience, takesOver: Bool = true,
+    _ operation: String, _ patience: Patience, forcibly: Bool = true,
     _ body: (_ staging: OpenDirectory) throws(Errno) -> Result?
   ) throws -> Result? {
-    let policy = LockPolicy(
-      lease: takesOver ? container.options.lease : nil, cap: container.options.cap)
+    var policy = LockPolicy(
+      lease: forcibly ? container.options.lease : nil, cap: container.options.cap)
+    policy.makesMissing = forcibly
     return try locked(operation, policy, patience) { executor in
       do throws(Errno) {
         return try body(executor.staging)

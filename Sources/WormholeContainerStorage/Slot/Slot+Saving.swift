@@ -147,12 +147,13 @@ extension Slot {
 
   /// Runs a step of a save under the lock.
   ///
-  /// An error has no effect on the value: the next change syncs its own file.
+  /// An error has no effect on the value: the next change syncs its own file. Nothing is made that
+  /// is missing: somebody may be removing the channel, or the container.
   private func attempt<Result>(
     _ patience: Patience, _ body: (_ staging: OpenDirectory) throws(Errno) -> Result?
   ) -> Result? {
     do {
-      return try fenced("save", patience, takesOver: false, body)
+      return try fenced("save", patience, forcibly: false, body)
     } catch {
       // A channel or container that was removed needs no save.
       if let error = error as? WormholeError, error.errno != Errno.noSuchFile.rawValue {
