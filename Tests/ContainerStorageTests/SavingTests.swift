@@ -42,8 +42,9 @@ import WormholeSyscalls
   }
 
   @Test func aRarePutWaitsForNoDisk() throws {
-    try slot.add()
-    for number in 2...4 {
+    for _ in 1...2 { try slot.add() }
+    slot.save()
+    for number in 3...5 {
       let writer = try other()
       #expect(try syncsOfAdd(writer) == [])
       #expect(try kept() == number - 1)
@@ -61,7 +62,7 @@ import WormholeSyscalls
     for _ in 1...3 { try slot.add() }
     #expect(try kept() == 1)
     try wait()
-    #expect(try syncsOfAdd(other()).count == 1)
+    #expect(try syncsOfAdd(other()).first?.hasSuffix("next") == true)
   }
 
   @Test func aSaveSyncsBeforeTheValueIsKeptAndWakesNoWatcher() throws {
@@ -165,7 +166,7 @@ import WormholeSyscalls
     #expect(syncsOfSave() == [])
     #expect(try slot.number() == 3)
     try wait()
-    #expect(try syncsOfAdd(other()).count == 1)
+    #expect(try syncsOfAdd(other()).first?.hasSuffix("next") == true)
   }
 
   /// A save whose process was suspended, or whose disk is slow, comes after newer synced values.
@@ -231,7 +232,7 @@ import WormholeSyscalls
     #expect(try slot.number() == 3)
     #expect(try kept() == 2)
     // The previous value is not renewed yet, so the next put is synced.
-    #expect(try syncsOfAdd(other()).count == 1)
+    #expect(try syncsOfAdd(other()).first?.hasSuffix("next") == true)
     try writer.child.send(end)
     _ = try writer.outcome()
     #expect(try slot.number() == 4)

@@ -42,7 +42,7 @@ import WormholeSyscalls
   /// After a power cut the previous value is used, if one was stored.
   @Test func aValueIsSyncedUnlessThePreviousValueIsRecent() throws {
     let first = try FaultPoints.with { try slot.add() }
-    #expect(Self.steps(first) == ["fsync next"])
+    #expect(Self.steps(first) == ["fsync next", "fsync n", "fsync channels", "fsync n"])
     // The synced value becomes the previous value, at whatever time it was written.
     for _ in 0..<3 {
       let calls = try FaultPoints.with { try slot.add() }
@@ -52,10 +52,55 @@ import WormholeSyscalls
       let path = container.path + "/channels/n/kept.plist"
       #expect(try run("touch", ["-d", age, path]).status == .exited(0))
       let calls = try FaultPoints.with { [other = try other()] in try other.add() }
-      #expect(Self.steps(calls) == ["fsync next"], "kept \(age)")
+      #expect(
+        Self.steps(calls) == ["fsync next", "fsync n", "fsync channels", "fsync n"], "kept \(age)")
       let next = try FaultPoints.with { try slot.add() }
-      #expect(Self.steps(next) == [])
+      #expect(Self.steps(next) == ["fsync n"], "the name of another process's value")
+      let later = try FaultPoints.with { try slot.add() }
+      #expect(Self.steps(later) == [])
     }
+  }
+
+  /// A value is synced before it gets its name, and its writer may be killed before the name is
+  /// synced: a power cut would bring back the value before it, however old.
+  @Test(arguments: [Durability.power, .process])
+  func theNameOfASyncedValueIsSyncedBeforeThatValueIsReplaced(_ durability: Durability) throws {
+    for _ in 1...2 { try slot.add() }
+    let path = container.path + "/channels/n/kept.plist"
+    #expect(try run("touch", ["-d", "1 hour ago", path]).status == .exited(0))
+    let writer = try Running(
+      .acknowledge(container.path, "n", durability: durability, times: 1),
+      environment: ["WORMHOLE_FAULTS=rename~value.plist:after:kill"])
+    _ = try writer.outcome()
+    #expect(try slot.number() == 3)
+    let calls = try FaultPoints.with { try slot.add() }
+    let steps = Self.steps(calls, ["fsync", "rename"])
+    let sync = try #require(steps.firstIndex(of: "fsync n"), "\(steps)")
+    let rename = try #require(steps.firstIndex(of: "rename value.plist"), "\(steps)")
+    #expect(sync < rename, "\(steps)")
+    #expect(!steps.contains("fsync next"), "\(steps)")
+    // The name cannot be synced: the new value is synced itself.
+    let again = try Running(
+      .acknowledge(container.path, "n", durability: .power, times: 1),
+      environment: ["WORMHOLE_FAULTS=rename~value.plist:after:kill"])
+    _ = try again.outcome()
+    let rule = FaultRule(.fsync, number: 1, .fail(.inputOutput))
+    let failed = try FaultPoints.with([rule]) { try slot.add() }
+    #expect(Self.steps(failed) == ["fsync n", "fsync next", "fsync n"])
+    #expect(try slot.number() == 6)
+  }
+
+  /// A name that its writer has synced needs no second sync; an erased value's name neither.
+  @Test func aNameIsSyncedOnce() throws {
+    for _ in 1...2 { try slot.add(durability: .power) }
+    #expect(Self.steps(try FaultPoints.with { try slot.add() }) == [])
+    try slot.change("clear", erasing: true) { _ in .put(try BinaryEncoder().encode(9)) }
+    #expect(Self.steps(try FaultPoints.with { try slot.add() }) == [])
+    let erasing = try FaultPoints.with {
+      try slot.change("clear", erasing: true) { _ in .put(try BinaryEncoder().encode(9)) }
+    }
+    let steps = Self.steps(erasing, ["fsync", "link"])
+    #expect(steps == ["fsync next", "fsync n", "link kept"], "before it is the previous value")
   }
 
   /// A value that a power cut may have destroyed must not become the previous value.

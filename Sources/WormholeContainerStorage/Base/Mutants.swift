@@ -77,6 +77,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case noNameSync
   case syncAgain
   case trustFuture
+  case trustName
   case lastRemoved
   case ignoreBound
   case ownClock

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import WormholeSyscalls
 
 /// The process's last committed file of a slot, kept open: as long as the slot's name leads to this
@@ -13,6 +14,8 @@ package final class CommittedFile: Sendable {
   private let bytes: [UInt8]
   /// The caller's note about the file: see ``Slot/note``.
   let note: Int?
+  /// Whether the name that the file got is known to be on disk.
+  let isNameDurable = Atomic<Bool>(false)
 
   /// Larger files do not stay open: their disk space would stay occupied after a replacement.
   static let limit = 16 * 1024

@@ -7,23 +7,48 @@ internal import WormholeSyscalls
 /// The previous value must have been the latest value within the second before the last change that
 /// was not synced. The time of `kept.plist` is a time at which its value was the latest: the time
 /// of writing, or the time at which an unsynced value took its place.
+///
+/// The file and its name have to be on disk. A file that is synced before it gets its name does not
+/// have the name on disk yet: a power cut would bring back what had the name before, however old.
 extension Commit {
   /// Whether a change without a sync would leave a previous value that is missing or too old, so
   /// that the new value must be synced before it gets the name.
   mutating func mustSync() -> Bool {
-    renewsKept = false
+    (renewsKept, syncsName) = (false, false)
     if directory.lacksExchange.load(ordering: .relaxed) { return true }
+    syncsName = !keepsPrevious()
+    return syncsName
+  }
+
+  private mutating func keepsPrevious() -> Bool {
     guard case .sound(let bytes, let status) = old else {
       // If there is no value, its previous value may have been removed with it.
-      if case .missing = old { return true }
-      return keptIsOld(nil)
+      if case .missing = old { return false }
+      return !keptIsOld(nil)
     }
     guard BinaryPropertyList.isMarkedSynced(bytes), !Mutants.has(.syncBeforeNotice) else {
-      return keptIsOld(status)
+      return !keptIsOld(status)
     }
     // The old value becomes the previous value, and was the latest until this change.
-    renewsKept = mayKeep()
-    return !renewsKept
+    renewsKept = mayKeep() && makeNameDurable(status)
+    return renewsKept
+  }
+
+  /// Makes the name of the old value durable, which was synced before it got its name.
+  private func makeNameDurable(_ status: FileStatus) -> Bool {
+    if Mutants.has(.trustName) { return true }
+    if let own = slot.lockState.committed, own.isFile(of: status),
+      own.isNameDurable.load(ordering: .acquiring)
+    {
+      return true
+    }
+    // A previous value's name was made durable before the file got this name too.
+    if let kept = try? directory.descriptor.status(of: Slot.File.kept.name),
+      kept.isSameFile(as: status)
+    {
+      return true
+    }
+    return Errno.of { () throws(Errno) in try directory.syncNames() } == nil
   }
 
   private mutating func keptIsOld(_ old: FileStatus?) -> Bool {

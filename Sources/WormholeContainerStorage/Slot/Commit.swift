@@ -18,6 +18,8 @@ struct Commit {
   var isErasing = false
   /// Whether the old value is the previous value, or becomes it, so that its time is renewed.
   var renewsKept = false
+  /// Whether the caller has to sync the new value's name before it reports the change.
+  var syncsName = false
   /// The caller's note about the new value.
   private var note: Int?
   /// The new file, if it stays open.
@@ -307,6 +309,7 @@ struct Commit {
     guard isErasing, mayKeep() else { return nil }
     return Errno.of { () throws(Errno) in
       do throws(Errno) {
+        try? directory.syncNames()
         try? staging.descriptor.unlink(Self.kept)
         try linkOld()
         try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)

@@ -41,7 +41,7 @@ private struct GroupChange {
   let durability: Durability
   let patience: Patience
   private var executors: [LockExecutor] = []
-  private var committed: [(slot: Slot, directory: SlotDirectory)] = []
+  private var committed: [(slot: Slot, commit: Committed)] = []
 
   init(slots: [Slot], operation: String, durability: Durability, patience: Patience) {
     self.slots = slots
@@ -53,8 +53,7 @@ private struct GroupChange {
   mutating func run(_ body: ([Slot.Content]) throws -> [Change]) throws {
     for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
       // Synced after unlocking: waiters can commit in the meantime and share the syncs.
-      guard durability == .power else { return }
-      for (slot, directory) in committed { try slot.makeDurable(directory, operation) }
+      for (slot, commit) in committed { try slot.makeDurable(commit, durability, operation) }
       return
     }
     throw superseded
@@ -105,6 +104,7 @@ private struct GroupChange {
       guard try !executors[index].isSuperseded() else { return try runsAgain(index) }
     }
     var done: [Int] = []
+    committed = []
     for index in slots.indices {
       guard case .put(let bytes, let note) = changes[index] else { continue }
       switch commit(bytes, note, index, over: found[index]) {
@@ -120,7 +120,6 @@ private struct GroupChange {
       }
       done.append(index)
     }
-    committed = done.map { (slots[$0], executors[$0].directory) }
     return true
   }
 
@@ -147,6 +146,7 @@ private struct GroupChange {
     let outcome = Result { () throws(Errno) in try commit.run(bytes, note) }
     if case .success(.committed) = outcome {
       _ = executors[index].keep(commit.staged)
+      committed.append((slots[index], Committed(commit)))
       slots[index].noteUnsaved(commit.unsaved)
     }
     return outcome

@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import WormholePropertyLists
 internal import WormholeSyscalls
 
@@ -6,6 +7,20 @@ package enum Change: Sendable {
   case none
   /// The bytes of a binary property list; the note belongs to the caller, see ``Slot/note``.
   case put([UInt8], note: Int? = nil)
+}
+
+/// What is left to do for a commit once the lock is free.
+struct Committed {
+  let directory: SlotDirectory
+  /// The new file, if it stays open.
+  let file: CommittedFile?
+  let syncsName: Bool
+
+  init(_ commit: Commit) {
+    directory = commit.directory
+    file = commit.staged
+    syncsName = commit.syncsName
+  }
 }
 
 /// The outcome of a change that did not fail.
@@ -28,17 +43,17 @@ extension Slot {
     // Built only for an error.
     var operation: String { "\(verb) \(title)" }
     let policy = policy ?? container.policy
-    var committed: SlotDirectory?
+    var committed: Committed?
     let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)
       run.isErasing = erasing
       let outcome = try run.run(body)
-      if outcome == .committed { committed = run.executor.directory }
+      committed = run.committed
       return outcome
     }
     // Synced after the turn ends: waiting threads can commit in the meantime and share the next
     // sync.
-    if durability == .power, let committed { try makeDurable(committed, operation) }
+    try committed.map { try makeDurable($0, durability, operation) }
     return outcome
   }
 
@@ -57,15 +72,21 @@ extension Slot {
       because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
   }
 
-  /// Syncs the names that a commit has changed.
-  func makeDurable(_ directory: SlotDirectory, _ operation: @autoclosure () -> String)
-    throws(WormholeError)
-  {
-    guard !Mutants.has(.noDirectorySync) else { return }
+  /// Syncs the name that a commit has made, if the caller has requested it, or if the value before
+  /// was neither saved nor synced.
+  func makeDurable(
+    _ commit: Committed, _ durability: Durability, _ operation: @autoclosure () -> String
+  ) throws(WormholeError) {
+    guard durability == .power || commit.syncsName, !Mutants.has(.noDirectorySync) else { return }
     do throws(Errno) {
-      try directory.syncName()
-      try directory.sync.sync(directory.descriptor)
+      try commit.directory.syncNames()
+      commit.file?.isNameDurable.store(true, ordering: .releasing)
     } catch {
+      guard durability == .power else {
+        return container.log(
+          .notice, "could not sync the name of the value of '\(name)': \(error)",
+          about: logSubject, because: error)
+      }
       throw WormholeError(
         .notDurable, operation(), name,
         because: "the change is done, but the directory could not be synced: \(error)",
@@ -108,6 +129,7 @@ private struct ChangeRun {
   private var note: Int?
   private var old = FoundFile.missing
   private var retired: CommittedFile?
+  private(set) var committed: Committed?
   private var bodyError: (any Error)?
 
   init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
@@ -162,6 +184,7 @@ private struct ChangeRun {
       switch outcome {
       case .committed:
         retired = executor.keep(commit.staged)
+        committed = Committed(commit)
         slot.noteUnsaved(commit.unsaved)
         guard let failure = commit.eraseOld() else { return .committed }
         executor.fail(

@@ -63,8 +63,14 @@ final class SlotDirectory: Sendable {
   /// Whether the directory has been removed: files can no longer be made in a removed directory.
   var isStale: Bool { (try? descriptor.status().links) == 0 }
 
+  /// Makes the names in the directory durable.
+  func syncNames() throws(Errno) {
+    try syncName()
+    try sync.sync(descriptor)
+  }
+
   /// Makes the directory's own name durable, once.
-  func syncName() throws(Errno) {
+  private func syncName() throws(Errno) {
     guard !isNameDurable.load(ordering: .acquiring) else { return }
     try descriptor.sync()
     if !Mutants.has(.noNameSync) { try parent.sync.sync(parent.descriptor) }
