@@ -48,7 +48,7 @@ extension Commit {
     {
       return true
     }
-    return Errno.of { () throws(Errno) in try directory.syncNames() } == nil
+    return directory.trySyncNames() == nil
   }
 
   private mutating func keptIsOld(_ old: FileStatus?) -> Bool {

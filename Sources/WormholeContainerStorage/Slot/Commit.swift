@@ -309,7 +309,7 @@ struct Commit {
     guard isErasing, mayKeep() else { return nil }
     return Errno.of { () throws(Errno) in
       do throws(Errno) {
-        try? directory.syncNames()
+        _ = directory.trySyncNames()
         try? staging.descriptor.unlink(Self.kept)
         try linkOld()
         try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)

@@ -79,14 +79,15 @@ extension Slot {
   ) throws(WormholeError) {
     guard durability == .power || commit.syncsName, !Mutants.has(.noDirectorySync) else { return }
     do throws(Errno) {
-      try commit.directory.syncNames()
+      if durability == .power {
+        try commit.directory.syncNames()
+      } else if let failure = commit.directory.trySyncNames() {
+        return container.log(
+          .notice, "could not sync the name of the value of '\(name)': \(failure)",
+          about: logSubject, because: failure)
+      }
       commit.file?.isNameDurable.store(true, ordering: .releasing)
     } catch {
-      guard durability == .power else {
-        return container.log(
-          .notice, "could not sync the name of the value of '\(name)': \(error)",
-          about: logSubject, because: error)
-      }
       throw WormholeError(
         .notDurable, operation(), name,
         because: "the change is done, but the directory could not be synced: \(error)",

@@ -69,6 +69,14 @@ final class SlotDirectory: Sendable {
     try sync.sync(descriptor)
   }
 
+  /// As ``syncNames()``, for a change that does not ask for it; returns the error.
+  ///
+  /// Some file systems sync no directory: there, no change can wait for its name.
+  func trySyncNames() -> Errno? {
+    let failure = Errno.of { () throws(Errno) in try syncNames() }
+    return failure == .invalidArgument ? nil : failure
+  }
+
   /// Makes the directory's own name durable, once.
   private func syncName() throws(Errno) {
     guard !isNameDurable.load(ordering: .acquiring) else { return }
