@@ -63,10 +63,12 @@ final class SlotDirectory: Sendable {
   /// Whether the directory has been removed: files can no longer be made in a removed directory.
   var isStale: Bool { (try? descriptor.status().links) == 0 }
 
-  /// Makes the names in the directory durable.
+  /// Makes the names in the directory durable, and once the directory's own name.
   func syncNames() throws(Errno) {
-    try syncName()
-    try sync.sync(descriptor)
+    guard !isNameDurable.load(ordering: .acquiring) else { return try sync.sync(descriptor) }
+    try descriptor.sync()
+    if !Mutants.has(.noNameSync) { try parent.sync.sync(parent.descriptor) }
+    isNameDurable.store(true, ordering: .releasing)
   }
 
   /// As ``syncNames()``, for a change that does not ask for it; returns the error.
@@ -75,14 +77,6 @@ final class SlotDirectory: Sendable {
   func trySyncNames() -> Errno? {
     let failure = Errno.of { () throws(Errno) in try syncNames() }
     return failure == .invalidArgument ? nil : failure
-  }
-
-  /// Makes the directory's own name durable, once.
-  private func syncName() throws(Errno) {
-    guard !isNameDurable.load(ordering: .acquiring) else { return }
-    try descriptor.sync()
-    if !Mutants.has(.noNameSync) { try parent.sync.sync(parent.descriptor) }
-    isNameDurable.store(true, ordering: .releasing)
   }
 }
 
