@@ -11,13 +11,10 @@ extension FileManager {
   public func containerURL(
     forSecurityApplicationGroupIdentifier groupIdentifier: String
   ) -> URL? {
-    do throws(WormholeError) {
+    DropInLog.attempt {
       let location = try ContainerLocation(group: groupIdentifier)
       try location.prepare(.owner)
       return URL(fileURLWithPath: location.directory, isDirectory: true)
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
     }
   }
 

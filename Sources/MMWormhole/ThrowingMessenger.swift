@@ -37,11 +37,6 @@ extension ThrowingMessenger {
   /// Runs a body for calls that cannot throw.
   @discardableResult
   func attempt<Result>(_ body: () throws -> Result) -> Result? {
-    do {
-      return try body()
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
+    DropInLog.attempt(body)
   }
 }

@@ -53,12 +53,7 @@ extension WCSession {
     _ find: (Peer) throws(WormholeError) -> Context?
   ) -> [String: Any] {
     guard let connection else { return [:] }
-    do throws(WormholeError) {
-      return try Self.content(of: find(connection.peer))
-    } catch {
-      DropInLog.tell(.error, error)
-      return [:]
-    }
+    return DropInLog.attempt { try Self.content(of: find(connection.peer)) } ?? [:]
   }
 
   private static func content(

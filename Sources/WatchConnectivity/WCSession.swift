@@ -178,12 +178,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   /// The current pairing state; nil before the first activation, or if the state cannot be read.
   var pairingState: Pairing.State? {
     guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
-    do throws(WormholeError) {
-      return try look(at: pairing)
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
+    return DropInLog.attempt { try look(at: pairing) }
   }
 
   func look(at pairing: Pairing) throws(WormholeError) -> Pairing.State {
@@ -203,12 +198,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     guard activationState == .activated, let connection, let pairing = pairingState else {
       return false
     }
-    do throws(WormholeError) {
-      return try connection.isReachable(pairing)
-    } catch {
-      DropInLog.tell(.error, error)
-      return false
-    }
+    return DropInLog.attempt { try connection.isReachable(pairing) } ?? false
   }
 
   /// Whether the phone has a watch; on the watch, whether the phone is paired with this watch.
@@ -257,23 +247,14 @@ public class WCSession: NSObject, @unchecked Sendable {
     guard part?.role == .phone, let pairing = state.withLock({ $0.opened })?.pairing,
       let watch = pairingState?.active
     else { return nil }
-    do {
-      return try pairing.directory(of: watch).map { URL(fileURLWithPath: $0, isDirectory: true) }
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
+    let directory = DropInLog.attempt { try pairing.directory(of: watch) } ?? nil
+    return directory.map { URL(fileURLWithPath: $0, isDirectory: true) }
   }
 
   /// Whether content has arrived that the delegate has not received yet.
   public var hasContentPending: Bool {
     guard let connection else { return false }
-    do throws(WormholeError) {
-      return try connection.hasContentPending
-    } catch {
-      DropInLog.tell(.error, error)
-      return false
-    }
+    return DropInLog.attempt { try connection.hasContentPending } ?? false
   }
 }
 

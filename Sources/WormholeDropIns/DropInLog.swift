@@ -32,6 +32,16 @@ public enum DropInLog {
     tell(entry)
   }
 
+  /// Returns the result of the body; nil if the body has failed, which the log reports.
+  package static func attempt<Result>(_ body: () throws -> Result) -> Result? {
+    do {
+      return try body()
+    } catch {
+      tell(.error, error)
+      return nil
+    }
+  }
+
   private static let standard: LogHook = { entry in
     guard entry.level == .error || entry.level == .warning else { return }
     // A failure to write to the log cannot be reported anywhere.
