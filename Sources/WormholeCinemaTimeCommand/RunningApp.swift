@@ -65,7 +65,7 @@ final class RunningApp {
 
   /// Reads typed lines on a thread of its own, and performs their commands on the main queue.
   private func listen() throws {
-    do throws(Errno) {
+    try naming("read", "standard input") { () throws(Errno) in
       try Thread("keys") { [weak self, screen] in
         var typed = TypedInput(isTerminal: screen.isTerminal)
         // At the end of the input the app continues; the process that started it may have provided
@@ -78,8 +78,6 @@ final class RunningApp {
           }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "read", "standard input")
     }
   }
 
@@ -158,14 +156,12 @@ final class RunningApp {
   }
 
   private func endWithReader() throws {
-    do throws(Errno) {
+    try naming("watch", "standard output") { () throws(Errno) in
       try Thread("reader") {
         if (try? StandardStream.output.waitUntilBroken()) != nil {
           Processes.exitAtOnce(ClosedPipe.status)
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "watch", "standard output")
     }
   }
 

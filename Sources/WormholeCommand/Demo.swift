@@ -136,12 +136,7 @@ struct Demo {
       let programs = try directory.open("bin", .readOnlyDirectory)
       try programs.makeSymbolicLink("wormhole", to: try Processes.ownProgram())
       let script = try programs.open("add-slowly", .writeOnlyNew, mode: 0o700)
-      let text = Array(Self.slowly.utf8)
-      if let failure = text.withUnsafeBytes({ bytes in
-        Errno.of { () throws(Errno) in try script.writeFully(bytes) }
-      }) {
-        throw failure
-      }
+      try script.writeFully(Array(Self.slowly.utf8))
     }
   }
 

@@ -123,14 +123,12 @@ final class ItemOutput: Sendable {
   /// Ends the output as soon as its reader has gone, and not only with the next line.
   private func watchReader() throws {
     let state = state
-    do throws(Errno) {
+    try naming("watch", "standard output") { () throws(Errno) in
       try Thread("reader") {
         if (try? StandardStream.output.waitUntilBroken()) != nil {
           state.signal { $0.end = $0.end ?? .failure(ClosedPipe()) }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "watch", "standard output")
     }
   }
 }

@@ -14,12 +14,7 @@ struct LineReader {
   /// - Returns: nil at the end.
   mutating func next(limit: Int) throws -> [[UInt8]]? {
     while !hasEnded {
-      let bytes: [UInt8]
-      do throws(Errno) {
-        bytes = try StandardStream.input.read()
-      } catch {
-        throw WormholeError(error, "read", "standard input")
-      }
+      let bytes = try naming("read", "standard input", StandardStream.input.read())
       hasEnded = bytes.isEmpty
       let lines = take(bytes)
       guard rest.count <= limit else {

@@ -14,15 +14,13 @@ enum Service {
     guard let limit = ServiceManager.watchdog else { return }
     let alive = Worker()
     alive.begin { ServiceManager.notify("WATCHDOG=1") }
-    do throws(Errno) {
+    try naming("notify", "the service manager") { () throws(Errno) in
       try Thread("watchdog") {
         while true {
           alive.trigger()
           let _: Void? = Monitor(()).wait(until: .now + limit / 3) { _ in nil }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "notify", "the service manager")
     }
   }
 

@@ -39,10 +39,8 @@ package enum Interruption {
     }
     guard isFirst else { return }
     Signals.hold()
-    do throws(Errno) {
+    try naming("wait for", "signals") { () throws(Errno) in
       try Thread("signals") { while true { handle(Signals.next()) } }.detach()
-    } catch {
-      throw WormholeError(error, "wait for", "signals")
     }
   }
 

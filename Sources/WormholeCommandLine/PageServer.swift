@@ -23,11 +23,7 @@ package struct PageServer: Sendable {
         "cannot \(verb) at '\(text)': other machines reach the address, and the token goes in "
           + "clear; add --allow-remote to permit that")
     }
-    do throws(Errno) {
-      server = try WebServer(address)
-    } catch {
-      throw WormholeError(error, "listen at", text)
-    }
+    server = try naming("listen at", text, WebServer(address))
     (self.page, self.address, output) = (page, address, invocation.output)
   }
 
@@ -46,7 +42,7 @@ package struct PageServer: Sendable {
     } else {
       try output.write(line: place)
     }
-    do throws(Errno) {
+    try naming("serve", place) { () throws(Errno) in
       try server.run { request, reply in
         do throws(WebRefusal) {
           switch (request.method, try gate.path(of: request)) {
@@ -62,8 +58,6 @@ package struct PageServer: Sendable {
           reply.send(WebResponse(error))
         }
       }
-    } catch {
-      throw WormholeError(error, "serve", place)
     }
     return 0
   }

@@ -16,12 +16,10 @@ extension Pairing {
   public func directory(of watch: String) throws -> String? {
     guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
-    do throws(Errno) {
+    try naming("create a directory for watch", watch) { () throws(Errno) in
       let all = try Self.make("watches", in: container.storage.root.descriptor)
       let own = try Self.make(name, in: all)
       _ = try Self.make(number, in: own)
-    } catch {
-      throw WormholeError(error, "create a directory for watch", watch)
     }
     return "\(container.storage.path)/watches/\(name)/\(number)"
   }
@@ -34,11 +32,7 @@ extension Pairing {
   private static func make(
     _ name: String, in directory: borrowing Descriptor
   ) throws(Errno) -> Descriptor {
-    do throws(Errno) {
-      try directory.makeDirectory(name, mode: 0o700)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
+    try ignoring(.fileExists, directory.makeDirectory(name, mode: 0o700))
     return try directory.open(name, .readOnlyDirectory)
   }
 

@@ -25,11 +25,8 @@ public final class TemporaryContainer: Sendable {
     // The clock distinguishes the directory from the remains of a process with the same process ID.
     let name = "wormhole-testing-\(Processes.current)-\(number)-\(Clocks.sinceBoot)"
     directory = parent + "/" + name
-    do throws(Errno) {
-      try Descriptor.makeDirectory(path: directory, mode: 0o700)
-    } catch {
-      throw WormholeError(error, "create directory", directory)
-    }
+    try naming(
+      "create directory", directory, Descriptor.makeDirectory(path: directory, mode: 0o700))
   }
 
   deinit {

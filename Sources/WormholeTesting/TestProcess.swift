@@ -71,7 +71,7 @@ public final class TestProcess: Sendable {
     let pseudoTerminal = try usesTerminal ? Self.terminal(for: program) : nil
     do throws(Errno) {
       let files = try Descriptor.open(path: folder.directory, .readOnlyDirectory)
-      try files.open("input", .writeOnlyNew, mode: 0o600).write(input)
+      try files.open("input", .writeOnlyNew, mode: 0o600).writeFully(Array(input.utf8))
       let reading = try files.open("input", [.readOnly])
       let output = try files.open("output", [.writeOnly, .create, .append], mode: 0o600)
       let errors = try files.open("errors", [.writeOnly, .create, .append], mode: 0o600)
@@ -203,11 +203,9 @@ public final class TestProcess: Sendable {
   }
 
   private func read(_ file: String) throws(WormholeError) -> String {
-    do throws(Errno) {
+    try naming("read the output of", name) { () throws(Errno) in
       let folder = try Descriptor.open(path: folder.directory, .readOnlyDirectory)
       return String(decoding: try contents(of: folder.open(file, [.readOnly])), as: UTF8.self)
-    } catch {
-      throw WormholeError(error, "read the output of", name)
     }
   }
 
@@ -261,15 +259,5 @@ private func contents(of file: borrowing Descriptor) throws(Errno) -> [UInt8] {
     let count = try file.readFully(into: buffer, at: bytes.count)
     if count == 0 { return bytes }
     bytes.append(contentsOf: buffer[..<count])
-  }
-}
-
-extension Descriptor {
-  fileprivate func write(_ text: String) throws(Errno) {
-    let bytes = Array(text.utf8)
-    let failure: Errno? = bytes.withUnsafeBytes { buffer in
-      Errno.of { () throws(Errno) in try writeFully(buffer) }
-    }
-    if let failure { throw failure }
   }
 }

@@ -59,12 +59,10 @@ extension Carrier {
   package func isFull(_ receiver: String) throws(WormholeError) -> Bool {
     guard let home = try container.storage.existingMember(receiver) else { return false }
     var count = 0
-    do throws(Errno) {
+    try naming("count messages to", home, .inbox) { () throws(Errno) in
       for part in [MemberDirectory.Part.later, .inbox] {
         try home.list(part) { if MessageName($0) != nil { count += 1 } }
       }
-    } catch {
-      throw WormholeError(error, "count messages to", home, .inbox)
     }
     return count >= container.options.mailbox.maximumQueuedMessages
   }

@@ -48,13 +48,8 @@ extension Carrier {
       try hold(home) { () throws(WormholeError) in try home.write(next) }
     }
     guard next.isSettling else { return next }
-    let hasWorkers: Bool
-    do throws(Errno) {
-      try QueuePatrol(home, "", container).returnEnded()
-      hasWorkers = try !home.workers().isEmpty
-    } catch {
-      throw WormholeError(error, Self.standing, home.name, at: home)
-    }
+    try naming(Self.standing, home.name, at: home, QueuePatrol(home, "", container).returnEnded())
+    let hasWorkers = try naming(Self.standing, home.name, at: home, !home.workers().isEmpty)
     guard !hasWorkers || Mutants.has(.moveWithWorkers) else {
       throw WormholeError(
         .nameTaken, Self.standing, home.name,
@@ -68,7 +63,7 @@ extension Carrier {
   ///
   /// Of a killed call, a message may be in both places; the claim follows.
   private func returnClaims(of home: MemberDirectory) throws(WormholeError) {
-    do throws(Errno) {
+    try naming(Self.standing, home.name, at: home) { () throws(Errno) in
       var claims: [ClaimedName] = []
       try home.list(.claimed) {
         if let one = ClaimedName(String(cString: $0)) { claims.append(one) }
@@ -89,8 +84,6 @@ extension Carrier {
       }
       guard !claims.isEmpty else { return }
       for part in [MemberDirectory.Part.inbox, .claimed] { try home.makeDurable(part) }
-    } catch {
-      throw WormholeError(error, Self.standing, home.name, at: home)
     }
   }
 
@@ -111,12 +104,7 @@ extension Carrier {
   private func hold(
     _ home: MemberDirectory, _ body: () throws(WormholeError) -> Void
   ) throws(WormholeError) {
-    let presence: Presence?
-    do throws(Errno) {
-      presence = try home.takePresence()
-    } catch {
-      throw WormholeError(error, Self.standing, home.name, at: home)
-    }
+    let presence = try naming(Self.standing, home.name, at: home, home.takePresence())
     guard let presence else {
       throw WormholeError(
         .nameTaken, Self.standing, home.name, because: "another process has the name",

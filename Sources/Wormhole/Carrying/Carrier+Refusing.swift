@@ -9,11 +9,7 @@ extension Carrier {
   /// user, who has closed it.
   package func checkInbox(of receiver: Resident) throws(WormholeError) {
     let home = try container.receivers.home(of: peer(receiver), in: container.storage)
-    do throws(Errno) {
-      _ = try home.part(.inbox)
-    } catch {
-      throw WormholeError(error, "deliver message to", home, .inbox)
-    }
+    _ = try naming("deliver message to", home, .inbox) { () throws(Errno) in try home.part(.inbox) }
   }
 
   /// Throws if a resident is not one of the machine; makes no proxy.
@@ -23,17 +19,11 @@ extension Carrier {
     let home = try container.storage.existingMember(resident.name, in: resident.folder)
     guard let home else { return }
     let operation = "receive messages of"
-    let (elsewhere, isPresent): (Elsewhere?, Bool)
-    do throws(Errno) {
-      elsewhere = try home.elsewhere
-      isPresent = if elsewhere == nil { try home.isPresent() } else { false }
-    } catch {
-      throw WormholeError(error, operation, resident.name, at: home)
-    }
-    if let elsewhere, elsewhere.machine != machine {
+    if let elsewhere = try naming(operation, resident.name, at: home, home.elsewhere) {
+      guard elsewhere.machine != machine else { return }
       throw WormholeError(.conflict, operation, resident.name, because: elsewhere.reason)
     }
-    guard isPresent else { return }
+    guard try naming(operation, resident.name, at: home, home.isPresent()) else { return }
     throw WormholeError(
       .nameTaken, operation, resident.name, because: "a process of this machine has the name")
   }
@@ -52,11 +42,9 @@ extension Carrier {
       container: container, home: home, claims: home, senders: senders,
       supersession: "another process has settled the message")
     try settlement.explain(name, attempts: 0, reason)
-    do throws(Errno) {
+    try naming("dead-letter message to", home, .dead) { () throws(Errno) in
       try home.place(bytes, as: name.text, in: .dead, durability: .power, replacing: true)
       try home.makeDurable(.dead)
-    } catch {
-      throw WormholeError(error, "dead-letter message to", home, .dead)
     }
   }
 }

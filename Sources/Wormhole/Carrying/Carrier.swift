@@ -98,11 +98,7 @@ package final class Carrier: Sendable {
   static let standing = "stand in for"
 
   func elsewhere(of home: MemberDirectory) throws(WormholeError) -> Elsewhere? {
-    do throws(Errno) {
-      return try home.elsewhere
-    } catch {
-      throw WormholeError(error, Self.standing, home.name, at: home)
-    }
+    try naming(Self.standing, home.name, at: home, home.elsewhere)
   }
 
   /// Returns false if the directory is no longer in its place.
@@ -165,12 +161,12 @@ package final class Carrier: Sendable {
   package func existingProxy(of resident: Resident) throws(WormholeError) -> Proxy? {
     let home = try container.storage.existingMember(resident.name, in: resident.folder)
     guard let home else { return nil }
-    do throws(Errno) {
+    return try naming(
+      "find members of other machines in", home.path, at: home
+    ) { () throws(Errno) in
       // Otherwise what this machine's workers have claimed would be taken for messages in transit.
       guard let elsewhere = try home.elsewhere, !elsewhere.isSettling else { return nil }
       return Proxy(self, home, resident, elsewhere.machine)
-    } catch {
-      throw WormholeError(error, "find members of other machines in", home.path, at: home)
     }
   }
 
@@ -282,10 +278,8 @@ package final class Carrier: Sendable {
   /// Makes the names of all delivered messages of a receiver durable.
   package func makeDurable(_ receiver: Resident) throws(WormholeError) {
     let home = try container.receivers.home(of: peer(receiver), in: container.storage)
-    do throws(Errno) {
+    try naming("deliver message to", home, .inbox) { () throws(Errno) in
       try home.makeDurable(.inbox)
-    } catch {
-      throw WormholeError(error, "deliver message to", home, .inbox)
     }
   }
 
@@ -298,13 +292,11 @@ package final class Carrier: Sendable {
     else { return false }
     var found: MessageName?
     var sender: MemberDirectory?
-    do throws(Errno) {
+    try naming("cancel message", sent.id, at: home) { () throws(Errno) in
       try home.list(.inbox) { file in
         if let name = MessageName(file), name.unique == sent.unique { found = name }
       }
       sender = try found.flatMap { (name) throws(Errno) in try senders.home(of: name) }
-    } catch {
-      throw WormholeError(error, "cancel message", sent.id, at: home)
     }
     guard let found else { return false }
     return try MessageCancellation.end(found, at: home, .cancelled, sender, container)

@@ -60,7 +60,7 @@ package final class CarrierWatch: Sendable {
     let due = DueMessages(home, container, epoch: try proxy.carrier.now.epoch)
     let notice: @Sendable (Watcher.Signal) -> Void = { [weak self] _ in self?.note(resident) }
     let wakes = try watchWakes(of: resident)
-    do throws(Errno) {
+    try naming("watch messages to", proxy.name, at: home) { () throws(Errno) in
       var watches = [
         try home.watch(.inbox, .movedTo, notice),
         try home.watch(.claimed) { signal in
@@ -93,8 +93,6 @@ package final class CarrierWatch: Sendable {
       state.withLock {
         $0.proxies[resident] = ProxyWatches(watches: watches, due: due, wakes: wakes)
       }
-    } catch {
-      throw WormholeError(error, "watch messages to", proxy.name, at: home)
     }
     note(resident)
   }

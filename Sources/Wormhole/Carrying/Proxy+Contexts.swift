@@ -18,7 +18,7 @@ extension Proxy {
   /// The senders of waiting contexts and of contexts in transit.
   package func contextSenders() throws(WormholeError) -> Set<String> {
     var senders: Set<String> = []
-    do throws(Errno) {
+    try naming("list contexts of", name, at: home) { () throws(Errno) in
       try home.list(.context) { file in
         if let escaped = ContextName.waiting(String(cString: file)),
           let from = EscapedName.unescape(escaped)
@@ -26,8 +26,6 @@ extension Proxy {
           senders.insert(from)
         }
       }
-    } catch {
-      throw WormholeError(error, "list contexts of", name, at: home)
     }
     return senders
   }
@@ -41,13 +39,11 @@ extension Proxy {
     from sender: String
   ) throws(WormholeError) -> (name: MessageName, size: Int)? {
     let from = try Container.escape(sender)
-    do throws(Errno) {
+    try naming("claim context for", name, at: home) { () throws(Errno) in
       let taking = ContextName.taking(from)
       if try home.move(ContextName.next(from), from: .context, .context, as: taking) {
         try home.makeDurable(.context)
       }
-    } catch {
-      throw WormholeError(error, "claim context for", name, at: home)
     }
     guard let bytes = try claimedContext(from: sender) else { return nil }
     let name = MessageName(
@@ -87,13 +83,11 @@ extension Proxy {
   package func settleContext(_ name: MessageName) throws(WormholeError) {
     guard case .member(let sender)? = name.sender, try claimedContext(name) != nil else { return }
     let from = try Container.escape(sender)
-    do throws(Errno) {
+    try naming("settle context for", self.name, at: home) { () throws(Errno) in
       let taking = ContextName.taking(from)
       guard try home.move(taking, from: .context, .context, as: from) else { return }
       // Otherwise it would be sent again after a power cut, when its number is forgotten.
       try home.makeDurable(.context)
-    } catch {
-      throw WormholeError(error, "settle context for", self.name, at: home)
     }
   }
 }

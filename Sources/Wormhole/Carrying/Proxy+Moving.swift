@@ -13,11 +13,9 @@ extension Proxy {
       _ = try settle(name, .cancelled)
       return
     }
-    do throws(Errno) {
+    try naming("put back message", name.id, at: home) { () throws(Errno) in
       _ = try home.move(
         ClaimedName(name, attempt: 1).text, from: .claimed, .inbox, as: name.text)
-    } catch {
-      throw WormholeError(error, "put back message", name.id, at: home)
     }
   }
 
@@ -31,11 +29,7 @@ extension Proxy {
 
   /// Removes a message that waits, and its file: its sender's machine sends both again.
   package func remove(waiting name: MessageName) throws(WormholeError) {
-    do throws(Errno) {
-      _ = try home.remove(name.text, from: .inbox)
-    } catch {
-      throw WormholeError(error, "put back message", name.id, at: home)
-    }
+    _ = try naming("put back message", name.id, at: home, home.remove(name.text, from: .inbox))
     removeRest(of: name)
   }
 
@@ -71,12 +65,7 @@ extension Proxy {
   }
 
   private func holdingName(_ body: () throws(WormholeError) -> Void) throws(WormholeError) {
-    let presence: Presence?
-    do throws(Errno) {
-      presence = try home.takePresence()
-    } catch {
-      throw WormholeError(error, Carrier.standing, name, at: home)
-    }
+    let presence = try naming(Carrier.standing, name, at: home, home.takePresence())
     guard let presence else {
       throw WormholeError(
         .nameTaken, Carrier.standing, name, because: "another process has the name",
@@ -96,13 +85,9 @@ extension Carrier {
     _ member: String, to operation: String, _ body: () throws -> Result
   ) throws -> Result {
     let home = try container.storage.member(member)
-    let presence: Presence?
-    let hasClaims: Bool
-    do throws(Errno) {
-      presence = try home.takePresence()
-      hasClaims = try home.contains(.claimed) { ClaimedName(String(cString: $0)) != nil }
-    } catch {
-      throw WormholeError(error, operation, member, at: home)
+    let (presence, hasClaims) = try naming(operation, member, at: home) { () throws(Errno) in
+      let presence = try home.takePresence()
+      return (presence, try home.contains(.claimed) { ClaimedName(String(cString: $0)) != nil })
     }
     guard let presence else {
       throw WormholeError(

@@ -19,22 +19,18 @@ extension Proxy {
 
   /// The sizes of a waiting message; nil if the message no longer waits.
   package func sizes(of name: MessageName) throws(WormholeError) -> Sizes? {
-    do throws(Errno) {
+    try naming("read message", name.id, at: home) { () throws(Errno) in
       guard let message = try home.status(of: name.text, in: .inbox) else { return nil }
       return Sizes(
         message: message.size, file: try home.status(of: name.fileName, in: .files)?.size)
-    } catch {
-      throw WormholeError(error, "read message", name.id, at: home)
     }
   }
 
   /// The size of a claimed message in bytes; nil if the message was settled.
   package func claimedSize(of name: MessageName) throws(WormholeError) -> Int? {
-    do throws(Errno) {
-      return try home.status(of: ClaimedName(name, attempt: 1).text, in: .claimed)?.size
-    } catch {
-      throw WormholeError(error, "read message", name.id, at: home)
-    }
+    try naming(
+      "read message", name.id, at: home,
+      home.status(of: ClaimedName(name, attempt: 1).text, in: .claimed)?.size)
   }
 
   /// Reads bytes of a message that waits or is claimed, or of its file; nil if it is gone.
@@ -44,7 +40,7 @@ extension Proxy {
   package func read(
     _ part: Part, of name: MessageName, at offset: Int, count: Int
   ) throws(WormholeError) -> [UInt8]? {
-    do throws(Errno) {
+    try naming("read message", name.id, at: home) { () throws(Errno) in
       guard part == .message else {
         return try home.read(name.fileName, in: .files, at: offset, count: count)
       }
@@ -54,8 +50,6 @@ extension Proxy {
       }
       let claimed = ClaimedName(name, attempt: 1).text
       return try home.read(claimed, in: .claimed, at: offset, count: count)
-    } catch {
-      throw WormholeError(error, "read message", name.id, at: home)
     }
   }
 }

@@ -51,10 +51,8 @@ package final class Proxy: Sendable {
     // one may be shown without its predecessor.
     let start = try carrier.now
     var listing = InboxListing(window: count)
-    do throws(Errno) {
+    try naming("list messages to", name, at: home) { () throws(Errno) in
       try home.list(.inbox) { listing.add($0) }
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: home)
     }
     return listing.finish().filter { $0.stamp < start || Mutants.has(.trustListing) }
   }
@@ -76,21 +74,15 @@ package final class Proxy: Sendable {
     _ name: (String) -> MessageName?
   ) throws(WormholeError) -> [MessageName] {
     var found: [MessageName] = []
-    do throws(Errno) {
+    try naming("list messages to", self.name, at: home) { () throws(Errno) in
       try home.list(.claimed) { if let one = name(String(cString: $0)) { found.append(one) } }
-    } catch {
-      throw WormholeError(error, "list messages to", self.name, at: home)
     }
     return found.sorted()
   }
 
   /// Claims a waiting message; false if its sender has cancelled it, or if it was claimed before.
   package func claim(_ name: MessageName) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      return try home.claim(ClaimedName(name, attempt: 1))
-    } catch {
-      throw WormholeError(error, "claim message", name.id, at: home)
-    }
+    return try naming("claim message", name.id, at: home, home.claim(ClaimedName(name, attempt: 1)))
   }
 
   /// Reads a claimed message; nil if it was settled.
@@ -127,11 +119,8 @@ package final class Proxy: Sendable {
       guard error.code == .superseded else { throw error }
       isOurs = false
     }
-    do throws(Errno) {
-      _ = try home.remove(name.cancellationFile, from: .claimed)
-    } catch {
-      throw WormholeError(error, "settle message", name.id, at: home)
-    }
+    _ = try naming(
+      "settle message", name.id, at: home, home.remove(name.cancellationFile, from: .claimed))
     return isOurs
   }
 
@@ -151,23 +140,19 @@ package final class Proxy: Sendable {
   package func putBack(_ name: MessageName) throws(WormholeError) {
     guard let message = try read(name) else { return }
     let bytes = try message.repeated()
-    do throws(Errno) {
+    try naming("put back message", name.id, at: home) { () throws(Errno) in
       // The waiting file comes first: a process that is killed in between does both again.
       try home.place(bytes, as: name.text, in: .inbox, replacing: true)
       _ = try home.remove(ClaimedName(name, attempt: 1).text, from: .claimed)
       _ = try home.remove(name.cancellationFile, from: .claimed)
-    } catch {
-      throw WormholeError(error, "put back message", name.id, at: home)
     }
   }
 
   /// Makes durable what was claimed and settled until now.
   package func makeDurable() throws(WormholeError) {
-    do throws(Errno) {
+    try naming("sync", name, at: home) { () throws(Errno) in
       for part in [MemberDirectory.Part.claimed, .inbox] { try home.makeDurable(part) }
       if !isQueue { try home.makeDurable(.receipts) }
-    } catch {
-      throw WormholeError(error, "sync", name, at: home)
     }
   }
 
@@ -186,7 +171,7 @@ package final class Proxy: Sendable {
 
   /// Removes the oldest reasons without a letter, which nobody else removes.
   private func forgetReasons() throws(WormholeError) {
-    do throws(Errno) {
+    try naming("dead-letter a message to", name, at: home) { () throws(Errno) in
       var files: Set<String> = []
       try home.list(.dead) { files.insert(String(cString: $0)) }
       let reasons = files.filter { file in
@@ -199,8 +184,6 @@ package final class Proxy: Sendable {
       for file in reasons.sorted(by: { $0.dropFirst() < $1.dropFirst() }).prefix(surplus) {
         _ = try home.remove(file, from: .dead)
       }
-    } catch {
-      throw WormholeError(error, "dead-letter a message to", name, at: home)
     }
   }
 
@@ -231,11 +214,8 @@ package final class Proxy: Sendable {
   package func outcomes(atMost count: Int = 4096) throws(WormholeError) -> [CarriedOutcome] {
     // A queue sends nothing.
     guard !isQueue else { return [] }
-    let receipts: [ReceiptName]
-    do throws(Errno) {
-      receipts = try Receipts.list(home).sorted { $0.name < $1.name }
-    } catch {
-      throw WormholeError(error, "list outcomes of", name, at: home)
+    let receipts = try naming("list outcomes of", name, at: home) { () throws(Errno) in
+      try Receipts.list(home).sorted { $0.name < $1.name }
     }
     var found: [CarriedOutcome] = []
     for receipt in receipts.prefix(count) {
@@ -260,11 +240,9 @@ package final class Proxy: Sendable {
   package func forget(
     _ name: MessageName, _ status: Outcome.Status
   ) throws(WormholeError) {
-    do throws(Errno) {
+    try naming("settle outcome of message", name.id, at: home) { () throws(Errno) in
       let receipt = ReceiptName(name, MessageEnd(status))
       _ = try home.remove(receipt.text, from: .receipts)
-    } catch {
-      throw WormholeError(error, "settle outcome of message", name.id, at: home)
     }
   }
 

@@ -129,26 +129,22 @@ package final class WorkedQueue: Sendable {
 
   /// Removes the end of a message, after the home has stored it.
   package func forget(_ file: String) throws(WormholeError) {
-    do throws(Errno) {
+    try naming("settle message of", name, at: away) { () throws(Errno) in
       _ = try away.remove(file, from: .receipts)
       if let dot = file.lastIndex(of: "."), let name = MessageName(String(file[..<dot])) {
         _ = try away.remove(name.reasonFile, from: .dead)
       }
-    } catch {
-      throw WormholeError(error, "settle message of", name, at: away)
     }
   }
 
   /// Gives the messages that no worker has back to the home.
   package func giveBack() throws(WormholeError) {
-    do throws(Errno) {
+    try naming("give back messages of", name, at: away) { () throws(Errno) in
       for (part, file, name, claimed) in try waiting() {
         let begun = claimed.map { isBegun($0, file, part) } ?? false
         let end = begun ? Self.failed : Self.undone
         _ = try away.move(file, from: part, .receipts, as: "\(name.text).\(end)")
       }
-    } catch {
-      throw WormholeError(error, "give back messages of", name, at: away)
     }
   }
 
@@ -156,7 +152,7 @@ package final class WorkedQueue: Sendable {
   /// others: the acknowledgement of such a message is refused.
   package func revoke(_ isLate: (PropertyListValue) -> Bool) throws(WormholeError) {
     guard !Mutants.has(.neverRevoke) else { return }
-    do throws(Errno) {
+    try naming("give back messages of", name, at: away) { () throws(Errno) in
       var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
       for worker in try away.workers() {
         try worker.list(.claimed) { file in
@@ -171,8 +167,6 @@ package final class WorkedQueue: Sendable {
         _ = try home.move(
           file, from: part, to: away, .receipts, as: "\(name.text).\(Self.failed)")
       }
-    } catch {
-      throw WormholeError(error, "give back messages of", name, at: away)
     }
   }
 
@@ -199,13 +193,11 @@ extension Carrier {
     isMarked: Bool, to queue: String
   ) throws(WormholeError) -> Bool {
     let home = try container.storage.member(queue, in: .queues)
-    do throws(Errno) {
+    return try naming("lend message to", home, .away) { () throws(Errno) in
       let back = ClaimedName(name, attempt: attempt, isInterrupted: isMarked)
         .returned(after: .undone)
       return try home.away().move(
         file, of: directory, to: back == nil ? .inbox : .claimed, as: back?.text ?? name.text)
-    } catch {
-      throw WormholeError(error, "lend message to", home, .away)
     }
   }
 }

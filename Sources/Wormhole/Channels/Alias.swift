@@ -40,10 +40,8 @@ package struct Alias: Sendable {
 
   /// Makes or removes the link.
   fileprivate func set(_ isThere: Bool) throws(WormholeError) {
-    do throws(Errno) {
+    try naming(isThere ? "create link" : "remove link", location) { () throws(Errno) in
       if isThere { try make() } else { try remove() }
-    } catch {
-      throw WormholeError(error, isThere ? "create link" : "remove link", location)
     }
   }
 
@@ -81,11 +79,7 @@ package struct Alias: Sendable {
     var folder = try Descriptor.open(path: parent, .readOnlyDirectory)
     for name in path.dropLast() {
       if making {
-        do throws(Errno) {
-          try folder.makeDirectory(name, mode: 0o700)
-        } catch {
-          guard error == .fileExists else { throw error }
-        }
+        try ignoring(.fileExists, folder.makeDirectory(name, mode: 0o700))
       }
       folder = try folder.open(name, .readOnlyDirectory)
     }

@@ -135,11 +135,9 @@ extension Peer {
     }
     if !evenIfSame, isSame(bytes, header, from, home) { return false }
     let durability = durability ?? container.options.durability
-    do throws(Errno) {
+    try naming(operation, name, at: home) { () throws(Errno) in
       try home.place(
         bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
-    } catch {
-      throw WormholeError(error, operation, name, at: home)
     }
     guard durability == .power else { return true }
     do throws(Errno) {
@@ -202,12 +200,10 @@ extension Peer {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name) else { return [] }
       var senders: Set<String> = []
-      do throws(Errno) {
+      try naming("list contexts of", name, at: home) { () throws(Errno) in
         try home.list(.context) { file in
           if let from = ContextName.sender(String(cString: file)) { senders.insert(from) }
         }
-      } catch {
-        throw WormholeError(error, "list contexts of", name, at: home)
       }
       var found: [Context] = []
       for from in senders.sorted() {

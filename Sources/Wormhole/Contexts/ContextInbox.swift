@@ -67,14 +67,12 @@ final class ContextInbox: Service {
     }
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
-      do throws(Errno) {
-        watch = try home.watch(.context) { [weak self] signal in
+      watch = try naming("watch contexts of", home.name, at: home) { () throws(Errno) in
+        try home.watch(.context) { [weak self] signal in
           // Listing would make the folder again, although the member's directory may be about to
           // disappear.
           if signal != .gone { self?.worker.trigger() }
         }
-      } catch {
-        throw WormholeError(error, "watch contexts of", home.name, at: home)
       }
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }

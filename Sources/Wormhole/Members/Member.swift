@@ -69,11 +69,7 @@ public final class Member: Sendable, Participant {
 
   private var keepsPresence: Bool {
     get throws(WormholeError) {
-      do throws(Errno) {
-        return try home.keeps(presence)
-      } catch {
-        throw WormholeError(error, "update info of", name, at: home)
-      }
+      try naming("update info of", name, at: home, home.keeps(presence))
     }
   }
 

@@ -12,11 +12,7 @@ struct PresenceReading: Sendable {
     _ name: String, in storage: Container, _ folder: Container.Folder
   ) throws(WormholeError) -> Bool {
     guard let home = try storage.existingMember(name, in: folder) else { return false }
-    do throws(Errno) {
-      return try home.isPresent()
-    } catch {
-      throw WormholeError(error, "read the presence of member", name, at: home)
-    }
+    return try naming("read the presence of member", name, at: home, home.isPresent())
   }
 
   /// Reads a member's state; creates no file and notifies no process.
@@ -27,12 +23,9 @@ struct PresenceReading: Sendable {
       (isPresent, found, self.home) = (false, .missing, nil)
       return
     }
-    do throws(Errno) {
-      // A change between the two reads causes a notice and another read.
-      isPresent = try home.isPresent()
-      found = try home.readProfile()
-    } catch {
-      throw WormholeError(error, "read the presence of member", name, at: home)
+    // A change between the two reads causes a notice and another read.
+    (isPresent, found) = try naming("read the presence of member", name, at: home) {
+      () throws(Errno) in (try home.isPresent(), try home.readProfile())
     }
     self.home = home
   }
@@ -49,11 +42,9 @@ struct PresenceReading: Sendable {
   var profile: Profile? {
     get throws(WormholeError) {
       guard let profile = found.profile, let home else { return nil }
-      do throws(Errno) {
-        return Profile(profile, reachability, try home.elsewhere)
-      } catch {
-        throw WormholeError(error, "read the home of member", profile.name, at: home)
-      }
+      return try naming(
+        "read the home of member", profile.name, at: home,
+        Profile(profile, reachability, try home.elsewhere))
     }
   }
 }

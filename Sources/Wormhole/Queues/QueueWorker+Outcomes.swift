@@ -144,11 +144,10 @@ extension QueueWorker {
     let operation = "renew the claim of message"
     if Mutants.has(.keepClaimName) { return claimed }
     let next = claimed.renewed(claim: freshClaim)
-    do throws(Errno) {
-      if try own.move(claimed.text, from: .claimed, .claimed, as: next.text) { return next }
-    } catch {
-      throw WormholeError(error, operation, claimed.name.id, at: queue)
-    }
+    let isOurs = try naming(
+      operation, claimed.name.id, at: queue,
+      own.move(claimed.text, from: .claimed, .claimed, as: next.text))
+    if isOurs { return next }
     throw settlement.superseded(operation, claimed)
   }
 

@@ -72,11 +72,8 @@ final class QueueWorker: Stoppable {
     let named = try container.storage.member(name, in: .queues)
     self.named = named
     epoch = try container.storage.epoch()
-    do throws(Errno) {
-      (queue, own, presence) = try Self.place(in: named, deadline, room)
-    } catch {
-      throw WormholeError(error, operation, name, at: named)
-    }
+    (queue, own, presence) = try naming(
+      operation, name, at: named, Self.place(in: named, deadline, room))
     let queue = queue
     self.takes = { (name) throws(Errno) in try takes?(queue, name) ?? true }
     settlement = Settlement(

@@ -209,13 +209,11 @@ extension Mailbox {
 
   /// Returns a claimed file to the inbox, or to its previous attempt.
   func unclaim(_ claimed: ClaimedName, _ end: AttemptEnd) throws(WormholeError) {
-    do throws(Errno) {
+    try naming("requeue message", claimed.name.id, at: home) { () throws(Errno) in
       let back = claimed.returned(after: end)
       _ = try home.move(
         claimed.text, from: .claimed, back == nil ? .inbox : .claimed,
         as: back?.text ?? claimed.name.text)
-    } catch {
-      throw WormholeError(error, "requeue message", claimed.name.id, at: home)
     }
   }
 

@@ -112,11 +112,9 @@ final class Mailbox: Service {
           .warning, "\(error); handled messages of a batch may be redelivered", because: error)
       }
     }
-    do throws(Errno) {
+    try naming("watch inbox of", home.name, at: home) { () throws(Errno) in
       try inbox.begin(home) { [weak self] signal in self?.hear(signal) }
       try due.begin()
-    } catch {
-      throw WormholeError(error, "watch inbox of", home.name, at: home)
     }
   }
 

@@ -80,11 +80,7 @@ public struct ReceivedFile: Sendable {
   /// the message.
   public var exists: Bool {
     get throws(WormholeError) {
-      do throws(Errno) {
-        return try home.status(of: fileName, in: .files) != nil
-      } catch {
-        throw WormholeError(error, "find file", name)
-      }
+      try naming("find file", name, home.status(of: fileName, in: .files) != nil)
     }
   }
 
@@ -192,11 +188,7 @@ public struct ReceivedFile: Sendable {
   /// A file that another attempt has claimed now belongs to that attempt.
   private func checkClaim(_ operation: String, _ path: String) throws(WormholeError) {
     guard let claim else { return }
-    do throws(Errno) {
-      if try claim.isHeld { return }
-    } catch {
-      throw WormholeError(error, operation, path)
-    }
+    if try naming(operation, path, claim.isHeld) { return }
     throw WormholeError(
       .superseded, operation, path,
       because:

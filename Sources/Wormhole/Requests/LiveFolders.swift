@@ -15,7 +15,7 @@ final class LiveFolders: Sendable {
     guard let incarnation else { return nil }
     if let folder = known.withLock({ $0[incarnation] }) { return folder }
     let home = try home(mark)
-    do throws(Errno) {
+    return try naming("find the requester", mark) { () throws(Errno) in
       guard let folder = try home?.live(incarnation) else { return nil }
       known.withLock { known in
         // Requesters come and go; the folders of active requesters are opened again.
@@ -23,8 +23,6 @@ final class LiveFolders: Sendable {
         known[incarnation] = folder
       }
       return folder
-    } catch {
-      throw WormholeError(error, "find the requester", mark)
     }
   }
 

@@ -72,23 +72,19 @@ final class LiveMailbox: Service {
   /// Deadlines and later attempts need a thread. The thread is started here: a process without the
   /// thread does not join.
   func begin() throws(WormholeError) {
-    do throws(Errno) {
+    try naming("receive immediate messages as", home.name) { () throws(Errno) in
       let hold = try CallThreads.background.hold()
       held.withLock { $0.threadHold = hold }
-    } catch {
-      throw WormholeError(error, "receive immediate messages as", home.name)
     }
     peers.beforeLoss.withLock { $0 = Action { [weak self] in self?.takeAnswers() } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
     relisting.begin { [weak self] in self?.list() }
-    do throws(Errno) {
+    try naming("receive immediate messages as", home.name, at: home) { () throws(Errno) in
       let watch = try Watcher.shared.watch(
         folder.descriptor, [.movedTo, .created], keeping: folder
       ) { [weak self] signal in self?.hear(signal) }
       held.withLock { $0.watch = watch }
-    } catch {
-      throw WormholeError(error, "receive immediate messages as", home.name, at: home)
     }
     let linkWatching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
     held.withLock { $0.linkWatching = linkWatching }

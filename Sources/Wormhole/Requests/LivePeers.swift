@@ -259,11 +259,7 @@ final class LivePeers: Sendable {
     _ peer: LiveAddress, _ incarnation: Incarnation, _ operation: String
   ) throws(WormholeError) -> OpenDirectory? {
     guard let home = try peer.home(in: container.storage) else { return nil }
-    do throws(Errno) {
-      return try home.live(incarnation)
-    } catch {
-      throw WormholeError(error, operation, peer.name, at: home)
-    }
+    return try naming(operation, peer.name, at: home, home.live(incarnation))
   }
 
   func forget(_ peer: LiveAddress) { state.withLock { $0.known[peer]?.forget() } }

@@ -33,10 +33,8 @@ extension Peer {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
       var found: [MessageName] = []
-      do throws(Errno) {
+      try naming("list dead letters of", name, at: home) { () throws(Errno) in
         try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
-      } catch {
-        throw WormholeError(error, "list dead letters of", name, at: home)
       }
       let glance = QueuedMessageReader(home, container.options.limits)
       return found.sorted().compactMap { name in

@@ -13,12 +13,7 @@ enum MessageCancellation {
     }
     // The message may become due, or be put back, after each search.
     for _ in 0..<3 {
-      let place: MemberDirectory.MessagePlace?
-      do throws(Errno) {
-        place = try receiver.place(of: sent)
-      } catch {
-        throw WormholeError(error, "cancel message", sent.name.id, at: receiver)
-      }
+      let place = try naming("cancel message", sent.name.id, at: receiver, receiver.place(of: sent))
       switch place {
       case .delayed(let delayed):
         if Mutants.has(.cancelWaitingOnly) { return false }
@@ -60,7 +55,7 @@ enum MessageCancellation {
     at receiver: MemberDirectory, _ end: MessageEnd, _ sender: MemberDirectory?,
     _ container: SharedContainer?
   ) throws(WormholeError) -> Bool {
-    do throws(Errno) {
+    try naming("cancel message", name.id, at: receiver) { () throws(Errno) in
       if Mutants.has(.cancelByPuttingBack) {
         try putBack(name, receiver)
       }
@@ -79,8 +74,6 @@ enum MessageCancellation {
         Receipts.bound(sender, after: size ?? 0, container)
       }
       return isOurs
-    } catch {
-      throw WormholeError(error, "cancel message", name.id, at: receiver)
     }
   }
 
@@ -104,11 +97,7 @@ enum MessageCancellation {
       }
       for claimed in try claims() {
         let request = claimed.name.cancellationFile
-        do throws(Errno) {
-          try receiver.place([], as: request, in: .claimed)
-        } catch {
-          guard error == .fileExists else { throw error }
-        }
+        try ignoring(.fileExists, receiver.place([], as: request, in: .claimed))
         // Settled in the meantime, perhaps by a carrier that has not seen the request.
         if try claims().contains(where: { $0.name == claimed.name }) {
           isMade = true

@@ -172,15 +172,13 @@ final class Outbox: Service {
   private func begin() throws(WormholeError) {
     try watch.withLock { watch throws(WormholeError) in
       guard watch == nil else { return }
-      do throws(Errno) {
-        watch = try home.watch(.receipts) { [weak self] signal in
+      watch = try naming("watch receipts of", home.name, at: home) { () throws(Errno) in
+        try home.watch(.receipts) { [weak self] signal in
           // Reading would make the directory again, and the member's whole directory may go.
           guard let self, signal != .gone else { return }
           news.withLock { $0.add(signal) }
           worker.trigger()
         }
-      } catch {
-        throw WormholeError(error, "watch receipts of", home.name, at: home)
       }
     }
   }

@@ -23,11 +23,9 @@ extension Peer {
     let filter = PurgeFilter(kind, age, home, container)
     let senders = SenderHomes(container.storage)
     var (later, names): ([MessageName], [MessageName]) = ([], [])
-    do throws(Errno) {
+    try naming(operation, name, at: home) { () throws(Errno) in
       try home.list(.later) { if let name = MessageName($0) { later.append(name) } }
       try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
-    } catch {
-      throw WormholeError(error, operation, name, at: home)
     }
     var count = 0
     let all =
@@ -36,12 +34,7 @@ extension Peer {
     for (name, delayed) in all {
       try OffPool.checkCancellation(operation, self.name)
       guard try filter.includes(name, in: delayed == nil ? .inbox : .later) else { continue }
-      let sender: MemberDirectory?
-      do throws(Errno) {
-        sender = try senders.home(of: name)
-      } catch {
-        throw WormholeError(error, operation, self.name, at: home)
-      }
+      let sender = try naming(operation, self.name, at: home, senders.home(of: name))
       let isDone =
         if let delayed {
           try MessageCancellation.end(delayed, at: home, .cancelled, sender, container)

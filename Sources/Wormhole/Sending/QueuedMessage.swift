@@ -79,33 +79,23 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return }
     DueMessages.deliver(to: home, container)
     var listing = QueueListing(home, container, isElsewhere: try isElsewhere(home))
-    do throws(Errno) {
-      try listing.run(body)
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: home)
-    }
+    try naming("list messages to", name, at: home, listing.run(body))
   }
 
   /// Whether ``queue`` has a message, another one than the given one; however many wait, only the
   /// first is read.
   package func hasQueuedMessage(except id: String?) throws(WormholeError) -> Bool {
     guard let home = try container.storage.existingMember(name, in: folder) else { return false }
-    do throws(Errno) {
-      return try home.hasMessage { place in
+    return try naming("list messages to", name, at: home) { () throws(Errno) in
+      try home.hasMessage { place in
         guard place.name.id != id else { return false }
         return QueueListing(home, container, isElsewhere: false).message(at: place) != nil
       }
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: home)
     }
   }
 
   private func isElsewhere(_ home: MemberDirectory) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      return try home.elsewhere != nil
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: home)
-    }
+    try naming("list messages to", name, at: home, home.elsewhere != nil)
   }
 
   /// Cancels a waiting message in the peer's inbox, whichever process has sent it; the sender is
@@ -138,11 +128,7 @@ extension Peer {
   private func senderHome(
     of name: MessageName, _ senders: SenderHomes, _ home: MemberDirectory
   ) throws(WormholeError) -> MemberDirectory? {
-    do throws(Errno) {
-      return try senders.home(of: name)
-    } catch {
-      throw WormholeError(error, "cancel message", name.id, at: home)
-    }
+    try naming("cancel message", name.id, at: home, senders.home(of: name))
   }
 
   /// Returns the files of a part with an id, in order.
@@ -150,10 +136,8 @@ extension Peer {
     _ id: String, in part: MemberDirectory.Part, of home: MemberDirectory
   ) throws(WormholeError) -> [MessageName] {
     var found: [MessageName] = []
-    do throws(Errno) {
+    try naming("find message", id, at: home) { () throws(Errno) in
       try home.list(part) { if let name = MessageName($0), name.id == id { found.append(name) } }
-    } catch {
-      throw WormholeError(error, "find message", id, at: home)
     }
     return found.sorted()
   }

@@ -177,12 +177,10 @@ final class Quotas: Service {
       self.time = time
       deadline = time.now + patience
       time.moved?.ring(at: deadline) { [departures] in departures.signal { $0 += 1 } }
-      do throws(Errno) {
-        watch = try home.watch(.inbox, [.movedFrom, .deleted]) { [departures] _ in
+      watch = try naming("watch inbox of", home.name, at: home) { () throws(Errno) in
+        try home.watch(.inbox, [.movedFrom, .deleted]) { [departures] _ in
           departures.signal { $0 += 1 }
         }
-      } catch {
-        throw WormholeError(error, "watch inbox of", home.name, at: home)
       }
     }
 

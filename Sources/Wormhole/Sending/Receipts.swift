@@ -91,20 +91,16 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     var count = 0
     for receipt in try receipts(of: home) {
-      do throws(Errno) {
+      try naming("clear outcomes of", name, at: home) { () throws(Errno) in
         if try home.remove(receipt.text, from: .receipts) { count += 1 }
-      } catch {
-        throw WormholeError(error, "clear outcomes of", name, at: home)
       }
     }
     return count
   }
 
   private func receipts(of home: MemberDirectory) throws(WormholeError) -> [ReceiptName] {
-    do throws(Errno) {
-      return try Receipts.list(home).sorted { $0.name < $1.name }
-    } catch {
-      throw WormholeError(error, "list outcomes of", name, at: home)
+    try naming("list outcomes of", name, at: home) { () throws(Errno) in
+      try Receipts.list(home).sorted { $0.name < $1.name }
     }
   }
 }

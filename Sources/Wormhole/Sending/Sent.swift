@@ -103,8 +103,8 @@ public final class Sent: Sendable {
   public var state: State {
     get throws(WormholeError) {
       guard let receiver else { return status == nil ? .waiting : .ended }
-      do throws(Errno) {
-        return switch try receiver.place(of: identity) {
+      return try naming("find message", id, at: receiver) { () throws(Errno) in
+        switch try receiver.place(of: identity) {
         case .delayed: .delayed
         case .waiting(let name): hasExpired(name, in: receiver) ? .ended : .waiting
         case .inHand(_, let holder):
@@ -115,8 +115,6 @@ public final class Sent: Sendable {
           }
         case nil: .ended
         }
-      } catch {
-        throw WormholeError(error, "find message", id, at: receiver)
       }
     }
   }
@@ -187,12 +185,7 @@ public final class Sent: Sendable {
     guard let receiver else { return nil }
     // The file may be moved between the lookup and the read.
     for _ in 0..<3 {
-      let place: MemberDirectory.MessagePlace?
-      do throws(Errno) {
-        place = try receiver.place(of: identity)
-      } catch {
-        throw WormholeError(error, "find message", id, at: receiver)
-      }
+      let place = try naming("find message", id, at: receiver, receiver.place(of: identity))
       guard let place else { break }
       let found =
         switch place {
@@ -212,10 +205,8 @@ public final class Sent: Sendable {
   /// The possible receipts of the message.
   private func receipts(in home: MemberDirectory) throws(WormholeError) -> [ReceiptName] {
     guard identity.since != nil else { return MessageEnd.allCases.map { ReceiptName(name, $0) } }
-    do throws(Errno) {
-      return try Receipts.list(home).filter { identity.matches($0.name) }
-    } catch {
-      throw WormholeError(error, "read message", id, at: home)
+    return try naming("read message", id, at: home) { () throws(Errno) in
+      try Receipts.list(home).filter { identity.matches($0.name) }
     }
   }
 

@@ -139,11 +139,9 @@ struct Settlement: Sendable {
     let operation = "dead-letter message"
     let limit = container.options.mailbox.maximumDeadLetters
     var count = 0
-    do throws(Errno) {
+    try naming(operation, name.id, at: home) { () throws(Errno) in
       // This letter may exist already, from a process that died before the outcome; count it once.
       try home.list(.dead) { if let letter = MessageName($0), letter != name { count += 1 } }
-    } catch {
-      throw WormholeError(error, operation, name.id, at: home)
     }
     guard count < limit else {
       throw WormholeError(
@@ -162,14 +160,12 @@ struct Settlement: Sendable {
   func storeReason(
     _ name: MessageName, attempts: Int, _ reason: String
   ) throws(WormholeError) {
-    do throws(Errno) {
+    try naming("dead-letter message", name.id, at: home) { () throws(Errno) in
       let words = DeathReason(
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: container.options.environment.sinceEpoch()))
       guard let bytes = try? BinaryEncoder().encode(words) else { return }
       try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
-    } catch {
-      throw WormholeError(error, "dead-letter message", name.id, at: home)
     }
   }
 }

@@ -17,13 +17,11 @@ enum TaskPool {
     guard !hasStarted.load(ordering: .acquiring), !isRunning, !ProcessCopy.isCopy,
       !ProcessCopy.isScheduled
     else { return }
-    do throws(Errno) {
+    try naming(operation(), subject()) { () throws(Errno) in
       // Two descriptors each: more than four, because other threads may open files at the same
       // time.
       let pipes = try [SharedPipe(), SharedPipe(), SharedPipe()]
       withExtendedLifetime(pipes) {}
-    } catch {
-      throw WormholeError(error, operation(), subject())
     }
     // The caller opens files next, which could take the descriptors before Dispatch does.
     let isThere = Monitor(false)

@@ -85,9 +85,6 @@ private struct ServiceEnd {
 private func watch(
   _ signals: Set<ServiceSignal>, _ call: @escaping @Sendable () -> Void
 ) throws(WormholeError) -> CaughtSignals {
-  do throws(Errno) {
-    return try CaughtSignals(Set(signals.map(\.signal.number)), call)
-  } catch {
-    throw WormholeError(error, "watch for signals of", "the service")
-  }
+  try naming(
+    "watch for signals of", "the service", CaughtSignals(Set(signals.map(\.signal.number)), call))
 }

@@ -142,12 +142,7 @@ extension SharedContainer {
   private func introduce(
     _ home: MemberDirectory, _ info: [String: String]
   ) throws(WormholeError) -> (MemberProfile, OpenDirectory) {
-    let before: FoundProfile
-    do throws(Errno) {
-      before = try home.readProfile()
-    } catch {
-      throw WormholeError(error, "join as", home.name, at: home)
-    }
+    let before = try naming("join as", home.name, at: home, home.readProfile())
     switch before {
     case .foreign(let reason):
       throw WormholeError(
@@ -183,20 +178,12 @@ extension SharedContainer {
   private func makeLive(
     _ home: MemberDirectory, _ incarnation: Incarnation
   ) throws(WormholeError) -> OpenDirectory {
-    do throws(Errno) {
-      return try home.makeLive(incarnation)
-    } catch {
-      throw WormholeError(error, "join as", home.name, at: home)
-    }
+    try naming("join as", home.name, at: home, home.makeLive(incarnation))
   }
 
   /// Returns a folder in which no file ever arrives.
   private func standIn(for home: MemberDirectory) throws(WormholeError) -> OpenDirectory {
-    do throws(Errno) {
-      return try home.part(.live)
-    } catch {
-      throw WormholeError(error, "join as", home.name, at: home)
-    }
+    try naming("join as", home.name, at: home, home.part(.live))
   }
 }
 

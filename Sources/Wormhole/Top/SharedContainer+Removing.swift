@@ -41,7 +41,7 @@ extension SharedContainer {
     of name: String, in folder: Container.Folder
   ) throws(WormholeError) -> Date? {
     guard let home = try storage.existingMember(name, in: folder) else { return nil }
-    do throws(Errno) {
+    return try naming("read the last use of", name, at: home) { () throws(Errno) in
       let presence = (try? home.home.descriptor.status(of: MemberDirectory.presenceName))?.modified
       let joined = try home.readProfile().profile?.since.timeIntervalSince1970 ?? 0
       var latest = max(presence ?? 0, Int64(exactly: (joined * 1e9).rounded()) ?? 0)
@@ -49,8 +49,6 @@ extension SharedContainer {
         latest = max(latest, try home.lastChange(of: part) ?? 0)
       }
       return Date(sinceEpoch: latest)
-    } catch {
-      throw WormholeError(error, "read the last use of", name, at: home)
     }
   }
 

@@ -97,11 +97,8 @@ private final class Standby {
       }
       // The member's directory may have been removed and made again.
       guard let present = try storage.existingMember(home.name) else { return true }
-      do throws(Errno) {
-        if try !present.isPresent() { return true }
-      } catch {
-        throw WormholeError(error, "read the presence of member", home.name, at: present)
-      }
+      let operation = "read the presence of member"
+      if try !naming(operation, home.name, at: present, present.isPresent()) { return true }
     }
     return false
   }

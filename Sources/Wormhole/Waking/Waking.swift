@@ -33,12 +33,8 @@ final class Waking: Sendable {
     begun = peer.container.options.environment.sinceBoot()
     // In this order: if a process takes the free name, it writes its profile after this read.
     let home = try container.storage.existingMember(name)
-    do throws(Errno) {
-      before = try home?.readProfile().profile?.incarnation.rawValue
-      isPresent = try home?.isPresentStill() ?? false
-    } catch {
-      throw WormholeError(error, "wake", name)
-    }
+    before = try naming("wake", peer.name, home?.readProfile().profile?.incarnation.rawValue)
+    isPresent = try naming("wake", peer.name, home?.isPresentStill() ?? false)
     machine = isPresent ? nil : try Self.machine(home, in: container.storage)
   }
 

@@ -96,11 +96,9 @@ final class Listener: Stoppable {
 
   /// Makes sure that a thread exists for names whose reading fails, and which are to be read again.
   func begin() throws(WormholeError) {
-    do throws(Errno) {
+    try naming("watch for", "changes") { () throws(Errno) in
       let hold = try CallThreads.background.hold()
       threadHold.withLock { $0 = hold }
-    } catch {
-      throw WormholeError(error, "watch for", "changes")
     }
   }
 

@@ -11,12 +11,9 @@ package struct BridgeFolder: Sendable {
 
   package init(_ path: [String] = [], of container: Container) throws(WormholeError) {
     self.container = container
-    self.path = ([Container.bridgeName] + path).joined(separator: "/")
-    do throws(Errno) {
-      directory = try container.bridge(path)
-    } catch {
-      throw WormholeError(error, "use", self.path)
-    }
+    let place = ([Container.bridgeName] + path).joined(separator: "/")
+    directory = try naming("use", place, container.bridge(path))
+    self.path = place
   }
 
   /// Reads a file; nil if there is none.
@@ -40,23 +37,15 @@ package struct BridgeFolder: Sendable {
 
   /// When a file was written; nil if there is none.
   func date(of name: String) throws(WormholeError) -> Date? {
-    do throws(Errno) {
-      let modified = try directory.descriptor.status(of: name).modified
-      return Date(timeIntervalSince1970: Double(modified) / 1e9)
-    } catch {
-      guard error != .noSuchFile else { return nil }
-      throw WormholeError(error, "inspect", name)
-    }
+    let status = try naming(
+      "inspect", name, ignoring(.noSuchFile, directory.descriptor.status(of: name)))
+    return (status?.modified).map { Date(timeIntervalSince1970: Double($0) / 1e9) }
   }
 
   /// Reads a file of any content; nil if there is none.
   func bytes(of name: String) throws(WormholeError) -> [UInt8]? {
-    do throws(Errno) {
-      return try container.read(name, in: directory)
-    } catch {
-      if error == .noSuchFile { return nil }
-      throw WormholeError(error, "read", "\(path)/\(name)")
-    }
+    try naming(
+      "read", "\(path)/\(name)", ignoring(.noSuchFile, container.read(name, in: directory)) ?? nil)
   }
 
   func damaged(_ name: String) -> WormholeError {
@@ -86,11 +75,8 @@ package struct BridgeFolder: Sendable {
   package func write(
     _ name: String, _ bytes: [UInt8], sync: Bool = true
   ) throws(WormholeError) {
-    do throws(Errno) {
-      try container.replace(name, in: directory, by: bytes, sync: sync)
-    } catch {
-      throw WormholeError(error, "write", "\(path)/\(name)")
-    }
+    try naming(
+      "write", "\(path)/\(name)", container.replace(name, in: directory, by: bytes, sync: sync))
   }
 
   /// Writes bytes into a file at an offset, which begins with the first ones; false if bytes before
@@ -100,10 +86,9 @@ package struct BridgeFolder: Sendable {
       let file = try directory.descriptor.open(
         name, offset == 0 ? [.writeOnly, .create] : .writeOnly, mode: 0o600)
       guard try file.status().size >= offset else { return false }
-      let failure = bytes.withUnsafeBytes { bytes in
-        Errno.of { () throws(Errno) in try file.writeFully(bytes, at: offset) }
+      try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
+        try file.writeFully(bytes, at: offset)
       }
-      if let failure { throw failure }
       return true
     } catch {
       if error == .noSuchFile { return false }
@@ -112,37 +97,22 @@ package struct BridgeFolder: Sendable {
   }
 
   func sync(_ name: String) throws(WormholeError) {
-    do throws(Errno) {
-      try directory.descriptor.open(name, .writeOnly).sync()
-    } catch {
-      throw WormholeError(error, "sync", "\(path)/\(name)")
-    }
+    try naming("sync", "\(path)/\(name)", directory.descriptor.open(name, .writeOnly).sync())
   }
 
   func contains(_ name: String) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      _ = try directory.descriptor.status(of: name)
-      return true
-    } catch {
-      if error == .noSuchFile { return false }
-      throw WormholeError(error, "find", "\(path)/\(name)")
-    }
+    try naming(
+      "find", "\(path)/\(name)",
+      ignoring(.noSuchFile, directory.descriptor.status(of: name)) != nil)
   }
 
   package func makeDurable() throws(WormholeError) {
-    do throws(Errno) {
-      try container.makeDurable(directory)
-    } catch {
-      throw WormholeError(error, "sync", path)
-    }
+    try naming("sync", path, container.makeDurable(directory))
   }
 
   package func remove(_ name: String) throws(WormholeError) {
-    do throws(Errno) {
-      try directory.descriptor.unlink(name)
-    } catch {
-      if error != .noSuchFile { throw WormholeError(error, "remove", "\(path)/\(name)") }
-    }
+    _ = try naming(
+      "remove", "\(path)/\(name)", ignoring(.noSuchFile, directory.descriptor.unlink(name)))
   }
 
   // MARK: Files with users' names
@@ -169,15 +139,13 @@ package struct BridgeFolder: Sendable {
   }
 
   package func names() throws(WormholeError) -> [String] {
-    do throws(Errno) {
+    try naming("list", path) { () throws(Errno) in
       var names: [String] = []
       try directory.descriptor.forEachName { (name) throws(Errno) in
         names.append(String(cString: name))
         return true
       }
       return names
-    } catch {
-      throw WormholeError(error, "list", path)
     }
   }
 }

@@ -59,10 +59,8 @@ struct ChannelList {
   ///
   /// Files appear by renames, which change the time of the directory.
   func modified() throws(WormholeError) -> Int64 {
-    do throws(Errno) {
-      return try folder.directory.descriptor.status().modified
-    } catch {
-      throw WormholeError(error, "inspect", "\(Container.bridgeName)/\(Self.folderName)")
-    }
+    try naming(
+      "inspect", "\(Container.bridgeName)/\(Self.folderName)",
+      folder.directory.descriptor.status().modified)
   }
 }

@@ -14,11 +14,9 @@ package final class BridgeLock: Sendable {
 
   /// Nil while another process holds it.
   static func take(_ folder: BridgeFolder) throws(WormholeError) -> BridgeLock? {
-    do throws(Errno) {
+    try naming("lock", "bridge") { () throws(Errno) in
       let lock = try BridgeLock(folder)
       return try lock.file.tryPresenceLock() ? lock : nil
-    } catch {
-      throw WormholeError(error, "lock", "bridge")
     }
   }
 
@@ -42,12 +40,10 @@ package final class BridgeLock: Sendable {
 
   /// Whether a process holds the lock.
   static func isHeld(_ folder: BridgeFolder) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      let file = try folder.directory.descriptor.open(name, [.readOnly])
-      return try file.isPresenceLocked()
-    } catch {
-      guard error != .noSuchFile else { return false }
-      throw WormholeError(error, "look at", "bridge/\(name)")
+    try naming("look at", "bridge/\(name)") { () throws(Errno) in
+      let directory = folder.directory
+      return try ignoring(
+        .noSuchFile, directory.descriptor.open(name, [.readOnly]).isPresenceLocked()) ?? false
     }
   }
 }

@@ -51,7 +51,7 @@ private final class BothSides: Sendable {
 
   func run() throws {
     try screen.open()
-    do throws(Errno) {
+    try naming("read", "standard input") { () throws(Errno) in
       try Thread("keys") { [state, screen] in
         var typed = TypedInput(isTerminal: true)
         while let bytes = try? StandardStream.input.read(), !bytes.isEmpty {
@@ -63,8 +63,6 @@ private final class BothSides: Sendable {
           }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "read", "standard input")
     }
     while let lines = wait() {
       for line in lines { try perform(line) }

@@ -16,12 +16,7 @@ extension Verb {
     [Example("cinematime --container office install", "both apps")]
   ) { invocation in
     let container = try invocation.open()
-    let program: String
-    do throws(Errno) {
-      program = try Processes.ownProgram()
-    } catch {
-      throw WormholeError(error, "find", "cinematime")
-    }
+    let program = try naming("find", "cinematime", Processes.ownProgram())
     for role in Role.allCases {
       try container.registerLaunch(
         of: role.rawValue, program: program,

@@ -64,12 +64,10 @@ extension Invocation {
 
   /// Asks the user at the terminal for confirmation.
   fileprivate func confirms(_ question: String) throws -> Bool {
-    do throws(Errno) {
+    try naming("read", "standard input") { () throws(Errno) in
       try StandardStream.error.write("\(question) [y/N] ")
       let answer = String(decoding: try StandardStream.input.read(), as: UTF8.self)
       return ["y", "yes"].contains(answer.lowercased().filter { !$0.isWhitespace })
-    } catch {
-      throw WormholeError(error, "read", "standard input")
     }
   }
 }

@@ -20,14 +20,12 @@ extension EventFeed {
       if let suite = slot.after(Container.Folder.suitePrefix) { self.watchSuite(suite, slot) }
     }
     state.withLock { $0.folders.append(watch) }
-    do throws(Errno) {
+    try naming("watch", "locks") { () throws(Errno) in
       try Thread("locks") { [weak self] in
         while let self, self.checkHeldLocks() {
           let _: Void? = Monitor(()).wait(until: .now + Self.lockInterval) { _ in nil }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "watch", "locks")
     }
   }
 

@@ -53,12 +53,7 @@ struct NewDirectory: ~Copyable {
 
   func write(_ text: String, to name: String) throws(WormholeError) {
     try creating(name) { last, folder throws(Errno) in
-      let file = try folder.open(last, .writeOnlyNew, mode: 0o666)
-      let bytes = Array(text.utf8)
-      let failure: Errno? = bytes.withUnsafeBytes { bytes in
-        Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-      }
-      if let failure { throw failure }
+      try folder.open(last, .writeOnlyNew, mode: 0o666).writeFully(Array(text.utf8))
     }
   }
 
@@ -72,21 +67,15 @@ struct NewDirectory: ~Copyable {
   private func creating(
     _ name: String, _ body: (String, borrowing Descriptor) throws(Errno) -> Void
   ) throws(WormholeError) {
-    do throws(Errno) {
+    try naming(Self.operation, path + "/" + name) { () throws(Errno) in
       var parts = name.parts(between: "/")
       let last = parts.removeLast()
       var folder = try directory.open(".", .readOnlyDirectory)
       for part in parts {
-        do throws(Errno) {
-          try folder.makeDirectory(part, mode: 0o777, keepsUmask: true)
-        } catch {
-          guard error == .fileExists else { throw error }
-        }
+        try ignoring(.fileExists, folder.makeDirectory(part, mode: 0o777, keepsUmask: true))
         folder = try folder.open(part, .readOnlyDirectory)
       }
       try body(last, folder)
-    } catch {
-      throw WormholeError(error, Self.operation, path + "/" + name)
     }
   }
 }

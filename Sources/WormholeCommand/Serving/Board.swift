@@ -43,12 +43,10 @@ final class Board: Sendable {
       self?.note(event: "a channel cannot be read: \(error)")
     }
     try container.watchMembers { [weak self] _ in self?.look() }
-    do throws(Errno) {
+    try naming("watch", container.directory) { () throws(Errno) in
       try Thread("board") { [self] in
         while true { refresh() }
       }.detach()
-    } catch {
-      throw WormholeError(error, "watch", container.directory)
     }
   }
 

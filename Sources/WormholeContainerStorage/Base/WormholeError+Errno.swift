@@ -69,3 +69,22 @@ extension WormholeError {
     }
   }
 }
+
+/// Runs `body`, and gives its error the operation and the subject that the caller knows.
+package func naming<Result: ~Copyable>(
+  _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String,
+  _ body: () throws(Errno) -> Result
+) throws(WormholeError) -> Result {
+  do throws(Errno) {
+    return try body()
+  } catch {
+    throw WormholeError(error, operation(), subject())
+  }
+}
+
+package func naming<Result: ~Copyable>(
+  _ operation: @autoclosure () -> String, _ subject: @autoclosure () -> String,
+  _ body: @autoclosure () throws(Errno) -> Result
+) throws(WormholeError) -> Result {
+  try naming(operation(), subject(), body)
+}

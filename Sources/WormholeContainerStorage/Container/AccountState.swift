@@ -90,11 +90,7 @@ struct AccountState: Hashable, Sendable {
     } catch {
       guard error == .noSuchFile, making else { throw error }
     }
-    do throws(Errno) {
-      try directory.makeDirectory(name, mode: 0o700)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
+    try ignoring(.fileExists, directory.makeDirectory(name, mode: 0o700))
     return try directory.open(name, [.path, .directory])
   }
 

@@ -50,13 +50,9 @@ extension Container {
   /// Whether a bridge has ever been started for the container.
   package var hasBridge: Bool {
     get throws(WormholeError) {
-      do throws(Errno) {
-        _ = try root.descriptor.status(of: Self.bridgeName)
-        return true
-      } catch {
-        guard error != .noSuchFile else { return false }
-        throw WormholeError(error, "inspect", Self.bridgeName)
-      }
+      try naming(
+        "inspect", Self.bridgeName,
+        ignoring(.noSuchFile, root.descriptor.status(of: Self.bridgeName)) != nil)
     }
   }
 
@@ -76,10 +72,7 @@ extension Container {
           directory throws(Errno) in
           let file = try directory.open(
             Self.bridgeMarkName, .writeOnlyNew, mode: 0o600)
-          let failure = bytes.withUnsafeBytes { bytes in
-            Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-          }
-          if let failure { throw failure }
+          try file.writeFully(bytes)
           try file.sync()
         }
       }
@@ -117,14 +110,9 @@ extension Container {
   func replace(
     _ name: String, in directory: borrowing Descriptor, by bytes: [UInt8], sync: Bool
   ) throws(Errno) {
-    let failure = bytes.withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in
-        try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in
-          try staging.directory().descriptor.replace(staged, in: directory, name)
-        }
-      }
+    try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in
+      try staging.directory().descriptor.replace(staged, in: directory, name)
     }
-    if let failure { throw failure }
   }
 
   /// Makes the names in a directory durable.

@@ -113,22 +113,14 @@ package struct ContainerLocation: Hashable, Sendable {
   /// Whether other users may influence the content of a directory; a missing directory will be made
   /// by this user.
   private static func isShared(_ path: String) throws(WormholeError) -> Bool {
-    do throws(Errno) {
-      let status = try Descriptor.status(ofPath: path)
-      return status.owner != Processes.effectiveUser || status.mode & 0o022 != 0
-    } catch {
-      guard error == .noSuchFile else { throw WormholeError(error, "read directory", path) }
-      return false
-    }
+    let status = try naming(
+      "read directory", path, ignoring(.noSuchFile, Descriptor.status(ofPath: path)))
+    guard let status else { return false }
+    return status.owner != Processes.effectiveUser || status.mode & 0o022 != 0
   }
 
   private mutating func moveToState(_ environment: Environment) throws(WormholeError) {
-    let parent: FileStatus
-    do throws(Errno) {
-      parent = try Descriptor.status(ofPath: groups)
-    } catch {
-      throw WormholeError(error, "read directory", groups)
-    }
+    let parent = try naming("read directory", groups, Descriptor.status(ofPath: groups))
     let state = try AccountState(environment)
     let names = ["wormhole", "roots", "\(parent.device)-\(parent.inode)"]
     directory = state.path(of: names)
@@ -298,10 +290,6 @@ package struct ContainerLocation: Hashable, Sendable {
       guard error == .noSuchFile, above != ".", above != "/" else { throw error }
       try makeAll(above)
     }
-    do throws(Errno) {
-      try Descriptor.makeDirectory(path: path, mode: 0o700)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
+    try ignoring(.fileExists, Descriptor.makeDirectory(path: path, mode: 0o700))
   }
 }

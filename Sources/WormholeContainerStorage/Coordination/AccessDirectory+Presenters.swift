@@ -49,13 +49,7 @@ extension AccessDirectory {
       let failure = Errno.of { () throws(Errno) in
         let folder = try container.staging.ensureDirectory(
           Self.presentersName, in: home.descriptor)
-        var failure: Errno?
-        bytes.withUnsafeBytes { bytes in
-          failure = Errno.of { () throws(Errno) in
-            try container.staging.place(bytes, sync: false, in: folder, as: name.text)
-          }
-        }
-        if let failure { throw failure }
+        try container.staging.place(bytes, sync: false, in: folder, as: name.text)
       }
       guard let failure else { return }
       // The last presenter removes the directory.

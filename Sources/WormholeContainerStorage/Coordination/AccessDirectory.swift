@@ -253,14 +253,10 @@ package final class AccessDirectory: Sendable {
   func move(
     _ name: AccessName, from place: AccessPlace, to next: AccessPlace, in home: AccessHome
   ) throws(Errno) -> Bool {
-    do throws(Errno) {
+    try ignoring(.noSuchFile) { () throws(Errno) -> Void in
       try home.folder(place).descriptor.rename(
         name.text, to: home.folder(next).descriptor, name.text)
-      return true
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    } != nil
   }
 
   /// Unlinks the access's file; false if it is no longer in the directory.
@@ -273,13 +269,7 @@ package final class AccessDirectory: Sendable {
   private func unlink(
     _ name: AccessName, in directory: borrowing Descriptor
   ) throws(Errno) -> Bool {
-    do throws(Errno) {
-      try directory.unlink(name.text)
-      return true
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    try ignoring(.noSuchFile, directory.unlink(name.text)) != nil
   }
 
   // MARK: Skipped accesses
@@ -305,14 +295,10 @@ package final class AccessDirectory: Sendable {
   func keep(
     _ name: AccessName, from place: AccessPlace, in home: AccessHome
   ) throws(Errno) -> Bool {
-    do throws(Errno) {
+    try ignoring(.noSuchFile) { () throws(Errno) -> Void in
       let passed = try container.staging.ensureDirectory(Self.passedName, in: home.descriptor)
       try home.folder(place).descriptor.rename(name.text, to: passed, name.text)
-      return true
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    } != nil
   }
 
   /// Removes a skipped access's file from `passed/`, once its process has noticed the skip.
@@ -337,11 +323,6 @@ package final class AccessDirectory: Sendable {
   private func ifPassed<Result>(
     in home: AccessHome, _ body: (borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result? {
-    do throws(Errno) {
-      return try body(home.open(Self.passedName))
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
-    }
+    try ignoring(.noSuchFile, body(home.open(Self.passedName)))
   }
 }

@@ -329,11 +329,7 @@ package final class AccessExecutor: @unchecked Sendable {
     let file = try makeNext(in: staging)
     let mode = container.options.sharing.fileMode
     if mode != 0o600 { try file.setMode(mode) }
-    var failure: Errno?
-    bytes.withUnsafeBytes { bytes in
-      failure = Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-    }
-    if let failure { throw failure }
+    try file.writeFully(bytes)
   }
 
   private func makeNext(in staging: borrowing Descriptor) throws(Errno) -> Descriptor {

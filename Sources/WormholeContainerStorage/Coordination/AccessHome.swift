@@ -45,12 +45,8 @@ final class AccessHome: Sendable {
   /// Whether the held directory still has its name.
   func isCurrent(_ place: AccessPlace) throws(Errno) -> Bool {
     guard let held = places.withLock({ $0[place.rawValue] }) else { return true }
-    do throws(Errno) {
-      return try FileIdentity(descriptor.status(of: place.name)) == held.identity
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    return try ignoring(
+      .noSuchFile, FileIdentity(descriptor.status(of: place.name)) == held.identity) ?? false
   }
 
   /// Holds a directory in place of an earlier one, unless both are the same.

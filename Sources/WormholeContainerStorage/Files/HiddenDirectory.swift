@@ -156,13 +156,8 @@ final class HiddenDirectory: Sendable {
 
   private func hasMarker() throws(Errno) -> Bool {
     guard !maker.identity.isEmpty else { return false }
-    do throws(Errno) {
-      let marker = try directory.status(of: maker.marker)
-      return marker.kind == .regular && marker.owner == maker.owner
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    let marker = try ignoring(.noSuchFile, directory.status(of: maker.marker))
+    return marker?.kind == .regular && marker?.owner == maker.owner
   }
 
   private func calling<Result>(
@@ -242,12 +237,7 @@ final class HiddenDirectory: Sendable {
   private func names(
     most: Int, where isWanted: (UnsafePointer<CChar>) -> Bool
   ) throws(Errno) -> [[CChar]] {
-    do throws(Errno) {
-      return try directory.names(most: most, where: isWanted)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return []
-    }
+    try ignoring(.noSuchFile, directory.names(most: most, where: isWanted)) ?? []
   }
 
   private func isMovedOut(_ name: UnsafePointer<CChar>) -> Bool {

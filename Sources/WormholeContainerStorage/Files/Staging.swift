@@ -92,15 +92,12 @@ final class Staging: Sendable {
   /// Only the user can have moved a directory of this mode there: moving a directory to another
   /// parent requires write permission on the moved directory.
   private func existingOwn(in shared: OpenDirectory) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
+    try ignoring(.noSuchFile) { () throws(Errno) in
       let own = try shared.descriptor.open(Self.ownName, .readOnlyDirectory)
       let status = try own.status()
       guard status.owner == Processes.effectiveUser else { throw .accessDenied }
       guard status.mode == Self.ownMode else { throw .notPermitted }
       return OpenDirectory(own)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
     }
   }
 
@@ -140,11 +137,19 @@ final class Staging: Sendable {
     }
   }
 
+  func withFile<Result: ~Copyable>(
+    _ bytes: [UInt8], sync: Bool = false, isPrivate: Bool = false,
+    _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
+  ) throws(Errno) -> Result {
+    try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
+      try withFile(bytes, sync: sync, isPrivate: isPrivate, publish)
+    }
+  }
+
   /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a free name in another
   /// directory: EEXIST if the name is taken.
   func place(
-    _ bytes: UnsafeRawBufferPointer, sync: Bool, in target: borrowing Descriptor,
-    as visible: UnsafePointer<CChar>
+    _ bytes: [UInt8], sync: Bool, in target: borrowing Descriptor, as visible: UnsafePointer<CChar>
   ) throws(Errno) {
     var tries = 0
     while true {
@@ -168,7 +173,7 @@ final class Staging: Sendable {
   }
 
   private func stage(
-    _ bytes: UnsafeRawBufferPointer, _ name: String, in directory: borrowing Descriptor, sync: Bool
+    _ bytes: [UInt8], _ name: String, in directory: borrowing Descriptor, sync: Bool
   ) throws(Errno) -> Descriptor {
     let file = try directory.open(name, .writeOnlyNew, mode: 0o600)
     guard try file.tryLock(.exclusive) else { throw .wouldBlock }
@@ -266,11 +271,7 @@ final class Staging: Sendable {
       if error == .noSuchFile { return }
       throw error
     }
-    do throws(Errno) {
-      try parent.removeDirectory(name)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-    }
+    try ignoring(.noSuchFile, parent.removeDirectory(name))
   }
 
   // MARK: Files of dead processes

@@ -41,12 +41,7 @@ struct TreeRemoval {
       guard error == .isADirectory || error == .notPermitted else { throw error }
     }
     guard depth > 0 else { throw .directoryNotEmpty }
-    do throws(Errno) {
-      return try removeDirectory(name, in: parent, depth)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return true
-    }
+    return try ignoring(.noSuchFile, removeDirectory(name, in: parent, depth)) ?? true
   }
 
   private mutating func removeDirectory(

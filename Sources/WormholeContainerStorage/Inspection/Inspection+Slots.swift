@@ -45,13 +45,8 @@ extension Inspection {
   func openIfDirectory(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
-      return OpenDirectory(try container.options.sharing.openExisting(name, in: parent))
-    } catch {
-      // A file or a link has the name, or the directory is gone already.
-      guard [.notADirectory, .tooManyLinks, .noSuchFile].contains(error) else { throw error }
-      return nil
-    }
+    // A file or a link may have the name, or the directory may be gone already.
+    try parent.directory(name, container.options.sharing)
   }
 
   private mutating func inspectSlot(_ directory: OpenDirectory, _ path: String) throws(Errno) {

@@ -355,11 +355,7 @@ extension Container {
     until deadline: Instant?
   ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
     var inspection = Inspection(self, until: deadline)
-    do throws(Errno) {
-      try inspection.run()
-    } catch {
-      throw WormholeError(error, "inspect container", path)
-    }
+    try naming("inspect container", path, inspection.run())
     return (inspection.findings, inspection.unchecked)
   }
 

@@ -77,13 +77,9 @@ extension Container {
 
   /// The names in `guests/` that have the form of a guest's name.
   package func guestNames() throws(Errno) -> [String] {
-    do throws(Errno) {
-      return try root.descriptor.open(Folder.guests.rawValue, .readOnlyDirectory).names()
-        .filter(Randomness.isName)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return []
-    }
+    let names = try ignoring(
+      .noSuchFile, root.descriptor.open(Folder.guests.rawValue, .readOnlyDirectory).names())
+    return (names ?? []).filter(Randomness.isName)
   }
 
   /// Renames the directory into `staging/` before the removal: no process may find half a

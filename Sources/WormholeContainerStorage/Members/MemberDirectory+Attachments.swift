@@ -363,13 +363,7 @@ extension MemberDirectory {
   /// Read-only: a missing part is not made.
   private func isThere(_ name: String, in part: Part) throws(Errno) -> Bool {
     guard let directory = try existing(part) else { return false }
-    do throws(Errno) {
-      _ = try directory.descriptor.status(of: name)
-      return true
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    return try ignoring(.noSuchFile, directory.descriptor.status(of: name)) != nil
   }
 }
 

@@ -98,11 +98,9 @@ extension MemberDirectory {
     } catch {
       throw WormholeError(.tooLarge, operation, name, because: "\(error)")
     }
-    do throws(Errno) {
+    try naming(operation, name, at: self) { () throws(Errno) in
       try container.replace(Self.elsewhereName, in: home, by: bytes, sync: true)
       try home.sync.sync(home.descriptor)
-    } catch {
-      throw WormholeError(error, operation, name, at: self)
     }
   }
 
@@ -110,15 +108,9 @@ extension MemberDirectory {
   ///
   /// Only the holder of the presence may call this.
   package func removeElsewhere() throws(WormholeError) {
-    do throws(Errno) {
-      do throws(Errno) {
-        try home.descriptor.unlink(Self.elsewhereName)
-      } catch {
-        guard error == .noSuchFile else { throw error }
-      }
+    try naming("remove the home of", name, at: self) { () throws(Errno) in
+      try ignoring(.noSuchFile, home.descriptor.unlink(Self.elsewhereName))
       try home.sync.sync(home.descriptor)
-    } catch {
-      throw WormholeError(error, "remove the home of", name, at: self)
     }
   }
 
@@ -135,12 +127,7 @@ extension MemberDirectory {
   package func checkHome(
     _ operation: String, _ code: WormholeError.Code, hint: String
   ) throws(WormholeError) {
-    let elsewhere: Elsewhere?
-    do throws(Errno) {
-      elsewhere = try self.elsewhere
-    } catch {
-      throw WormholeError(error, operation, name, at: self)
-    }
+    let elsewhere = try naming(operation, name, at: self, self.elsewhere)
     guard let elsewhere, !Mutants.has(.forgetElsewhere) else { return }
     throw WormholeError(code, operation, name, because: elsewhere.reason, hint: hint)
   }

@@ -18,13 +18,11 @@ extension MemberDirectory {
     while true {
       do throws(Errno) {
         let directory = try self.part(part)
-        return try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
-          guard replacing else {
-            return try staging.place(bytes, sync: syncs, in: directory.descriptor, as: name)
-          }
-          try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
-            try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
-          }
+        guard replacing else {
+          return try staging.place(bytes, sync: syncs, in: directory.descriptor, as: name)
+        }
+        return try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
+          try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
         }
       } catch {
         // After a failed write the kernel discards the data: only a new file can be trusted.
@@ -117,13 +115,7 @@ extension MemberDirectory {
 
   /// Removes a file; false if it is no longer in the part.
   package func remove(_ name: String, from part: Part) throws(Errno) -> Bool {
-    do throws(Errno) {
-      try self.part(part).descriptor.unlink(name)
-      return true
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return false
-    }
+    try ignoring(.noSuchFile, self.part(part).descriptor.unlink(name)) != nil
   }
 
   /// Removes a dead letter of any kind; false if it is no longer in the part.
@@ -159,12 +151,7 @@ extension MemberDirectory {
 
   /// Returns the kernel's status of a file; nil if there is none.
   package func status(of name: String, in part: Part) throws(Errno) -> FileStatus? {
-    do throws(Errno) {
-      return try self.part(part).descriptor.status(of: name)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
-    }
+    try ignoring(.noSuchFile, self.part(part).descriptor.status(of: name))
   }
 
   /// Reads some bytes of a file, fewer at its end; nil if there is no file that may be read.

@@ -22,29 +22,23 @@ extension MemberDirectory {
     let syncs = durability == .power && !Mutants.has(.noFileSync)
     let (directory, files) = (try self.part(part), try self.part(.files))
     let staging = container.staging
-    var result: Result<Bool, Errno>?
-    bytes.withUnsafeBytes { bytes in
-      result = Result { () throws(Errno) in
-        try staging.withFile(bytes, sync: syncs) { staged, file throws(Errno) in
-          // Closing is not enough: a child that is being spawned may have a copy of the descriptor.
-          // Without unlocking, a process that settles the message soon could not release the name,
-          // and the next sender could not take it.
-          defer { try? file.unlock() }
-          let taken = try take(unique, for: staged, in: files, isOver)
-          guard case .had(let link) = taken else { return false }
-          defer { link?.unlock() }
-          do throws(Errno) {
-            try staging.directory().descriptor.publish(staged, to: directory.descriptor, name)
-          } catch {
-            // No other process takes the name over while the file is locked.
-            try? files.descriptor.unlink(unique)
-            throw error
-          }
-          return true
-        }
+    return try staging.withFile(bytes, sync: syncs) { staged, file throws(Errno) in
+      // Closing is not enough: a child that is being spawned may have a copy of the descriptor.
+      // Without unlocking, a process that settles the message soon could not release the name,
+      // and the next sender could not take it.
+      defer { try? file.unlock() }
+      let taken = try take(unique, for: staged, in: files, isOver)
+      guard case .had(let link) = taken else { return false }
+      defer { link?.unlock() }
+      do throws(Errno) {
+        try staging.directory().descriptor.publish(staged, to: directory.descriptor, name)
+      } catch {
+        // No other process takes the name over while the file is locked.
+        try? files.descriptor.unlink(unique)
+        throw error
       }
+      return true
     }
-    return try result!.get()
   }
 
   private enum IdentifierUse {

@@ -25,14 +25,11 @@ extension MemberDirectory {
 
   /// Returns the folder of an incarnation; nil if it was removed.
   package func live(_ incarnation: Incarnation) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
-      return OpenDirectory(
-        try container.options.sharing.openExisting(
-          incarnation.rawValue, in: part(.live).descriptor))
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
-    }
+    try ignoring(
+      .noSuchFile,
+      OpenDirectory(
+        container.options.sharing.openExisting(
+          incarnation.rawValue, in: part(.live).descriptor)))
   }
 
   /// Removes the folder of a leaving incarnation.
@@ -47,19 +44,13 @@ extension Container {
   package func place(
     _ bytes: [UInt8], in directory: OpenDirectory, as name: String
   ) throws(Errno) {
-    var failure: Errno?
-    bytes.withUnsafeBytes { bytes in
-      failure = Errno.of { () throws(Errno) in
-        try staging.place(bytes, sync: false, in: directory.descriptor, as: name)
-      }
-    }
-    if let failure { throw failure }
+    try staging.place(bytes, sync: false, in: directory.descriptor, as: name)
   }
 
   /// Returns why a small file cannot be written here now; nil if it can be.
   package func stagingFailure() -> Errno? {
-    [UInt8](repeating: 0, count: 4096).withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in try staging.withFile(bytes) { _, _ throws(Errno) in } }
+    Errno.of { () throws(Errno) in
+      try staging.withFile([UInt8](repeating: 0, count: 4096)) { _, _ throws(Errno) in }
     }
   }
 
@@ -86,12 +77,8 @@ extension Container {
       throw refusal
     }
     if case .missing = found { return nil }
-    do throws(Errno) {
-      try directory.descriptor.unlink(path)
-      return found
-    } catch {
-      if error == .noSuchFile { return nil }
-      throw WormholeError(error, "remove", name)
-    }
+    let isOurs = try naming(
+      "remove", name, ignoring(.noSuchFile, directory.descriptor.unlink(path)) != nil)
+    return isOurs ? found : nil
   }
 }

@@ -51,11 +51,9 @@ extension MemberDirectory {
       guard error == .notSupported else { throw error }
       // Written bytes have disk space.
       let zeros = [UInt8](repeating: 0, count: page)
-      var failure: Errno?
-      zeros.withUnsafeBytes { zeros in
-        failure = Errno.of { () throws(Errno) in try file.writeFully(zeros, at: size) }
+      try zeros.span.bytes.withUnsafeBytes { zeros throws(Errno) in
+        try file.writeFully(zeros, at: size)
       }
-      if let failure { throw failure }
     }
     return try FilePage(file, at: size, size: page)
   }
@@ -65,27 +63,17 @@ extension MemberDirectory {
   ) throws(Errno) -> [FilePage] {
     let staging = container.staging
     let sharing = container.options.sharing
-    var result: Result<[FilePage], Errno>?
-    bytes.withUnsafeBytes { bytes in
-      result = Result { () throws(Errno) in
-        try staging.withFile(bytes, isPrivate: true) { staged, file throws(Errno) in
-          try file.setMode(sharing == .group ? 0o640 : 0o600)
-          do throws(Errno) {
-            try file.reserve(bytes.count)
-          } catch {
-            // The bytes are written, so all but exotic file systems have reserved their space
-            // already.
-            guard error == .notSupported else { throw error }
-          }
-          let pages = try Self.pages(of: file, bytes.count, page)
-          try staging.directory().descriptor.rename(staged, to: home.descriptor, name)
-          // The file is no longer staged, and the descriptors of the pages share the lock.
-          try file.unlock()
-          return pages
-        }
-      }
+    return try staging.withFile(bytes, isPrivate: true) { staged, file throws(Errno) in
+      try file.setMode(sharing == .group ? 0o640 : 0o600)
+      // The bytes are written, so all but exotic file systems have reserved their space
+      // already.
+      try ignoring(.notSupported, file.reserve(bytes.count))
+      let pages = try Self.pages(of: file, bytes.count, page)
+      try staging.directory().descriptor.rename(staged, to: home.descriptor, name)
+      // The file is no longer staged, and the descriptors of the pages share the lock.
+      try file.unlock()
+      return pages
     }
-    return try result!.get()
   }
 
   private static func pages(

@@ -130,11 +130,7 @@ extension MemberDirectory {
   }
 
   private func unlink(_ file: String) throws(Errno) {
-    do throws(Errno) {
-      try home.descriptor.unlink(file)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-    }
+    try ignoring(.noSuchFile, home.descriptor.unlink(file))
   }
 
   private func refusal(_ reason: String, _ hint: String) -> WormholeError {

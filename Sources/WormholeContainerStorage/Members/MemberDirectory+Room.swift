@@ -21,10 +21,9 @@ extension MemberDirectory {
     /// written.
     package func take(_ units: Int) -> Int? {
       let bytes = [UInt8](repeating: 0, count: units)
-      let failure: Errno? = bytes.withUnsafeBytes { bytes in
-        Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-      }
-      guard failure == nil, let status = try? file.status(), status.links == 1 else { return nil }
+      guard (try? file.writeFully(bytes)) != nil, let status = try? file.status(),
+        status.links == 1
+      else { return nil }
       return status.size
     }
 
@@ -51,7 +50,7 @@ extension MemberDirectory {
   package func makeRoom(taken: Int) -> Room? {
     let staging = container.staging
     do throws(Errno) {
-      return try staging.withFile(UnsafeRawBufferPointer(start: nil, count: 0)) {
+      return try staging.withFile([]) {
         staged, file throws(Errno) in
         try file.truncate(to: taken)
         let directory = try staging.directory()

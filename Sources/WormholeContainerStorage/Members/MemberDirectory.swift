@@ -116,13 +116,8 @@ package final class MemberDirectory: Sendable {
   /// Whether the directory still has its name.
   package var isNamed: Bool {
     get throws(Errno) {
-      do throws(Errno) {
-        let named = try parent.descriptor.status(of: escaped)
-        return named.isSameFile(as: try home.descriptor.status())
-      } catch {
-        if error == .noSuchFile { return false }
-        throw error
-      }
+      let named = try ignoring(.noSuchFile, parent.descriptor.status(of: escaped))
+      return try named?.isSameFile(as: home.descriptor.status()) ?? false
     }
   }
 
@@ -144,14 +139,11 @@ package final class MemberDirectory: Sendable {
     if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
       return open
     }
-    do throws(Errno) {
+    return try ignoring(.noSuchFile) { () throws(Errno) in
       let open = OpenDirectory(
         try container.options.sharing.openExisting(part.rawValue, in: home.descriptor))
       parts.withLock { $0[place] = $0[place] ?? open }
       return open
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
     }
   }
 

@@ -152,14 +152,9 @@ extension MemberDirectory {
     } catch {
       throw WormholeError(.tooLarge, "write profile of", name, because: "\(error)")
     }
-    let failure = bytes.withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in
-        try container.staging.withFile(bytes) { staged, _ throws(Errno) in
-          try exchangeIn(staged)
-        }
-      }
+    try naming("write profile of", name, at: self) { () throws(Errno) in
+      try container.staging.withFile(bytes) { staged, _ throws(Errno) in try exchangeIn(staged) }
     }
-    if let failure { throw WormholeError(failure, "write profile of", name, at: self) }
   }
 
   private func exchangeIn(_ staged: String) throws(Errno) {

@@ -89,13 +89,11 @@ extension MemberDirectory {
       return StartPlace(directory: home, file: Self.startName, staging: container.staging)
     }
     guard let directory = try container.startsFolder(making: making) else { return nil }
-    do throws(Errno) {
+    return try naming("open the launch commands of", container.path) { () throws(Errno) in
       let environment = container.options.environment
       return StartPlace(
         directory: directory, file: "\(escaped).plist",
         staging: Staging(try directory.descriptor.duplicate(), .owner, environment))
-    } catch {
-      throw WormholeError(error, "open the launch commands of", container.path)
     }
   }
 
@@ -147,12 +145,7 @@ extension MemberDirectory {
     }
     // For a group's container, opening the state directory has checked the path.
     guard container.options.sharing == .owner else { return }
-    let directory: FileStatus
-    do throws(Errno) {
-      directory = try home.descriptor.status()
-    } catch {
-      throw WormholeError(error, operation, name)
-    }
+    let directory = try naming(operation, name, home.descriptor.status())
     guard directory.owner == Processes.effectiveUser, directory.mode & others == 0 else {
       throw refused(
         "unauthorized users may write to its directory",
@@ -172,17 +165,14 @@ extension MemberDirectory {
         .tooLarge, operation, name, because: "\(error)", hint: "store large arguments in a file")
     }
     guard let place = try startPlace(making: true) else { return }
-    let failure = bytes.withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in
-        try check(place)
-        try place.staging.withFile(bytes, sync: true, isPrivate: true) { staged, _ throws(Errno) in
-          try place.staging.directory().descriptor.replace(
-            staged, in: place.directory.descriptor, place.file)
-        }
-        try place.directory.sync.sync(place.directory.descriptor)
+    try naming(operation, name) { () throws(Errno) in
+      try check(place)
+      try place.staging.withFile(bytes, sync: true, isPrivate: true) { staged, _ throws(Errno) in
+        try place.staging.directory().descriptor.replace(
+          staged, in: place.directory.descriptor, place.file)
       }
+      try place.directory.sync.sync(place.directory.descriptor)
     }
-    if let failure { throw WormholeError(failure, operation, name) }
   }
 
   /// Refuses to replace an entry that is neither a plain file nor a link.

@@ -72,12 +72,7 @@ extension GuardedFile {
   ) throws(Errno) -> Bool {
     let status = try with { file throws(Errno) in try file.status() }
     guard let status else { return false }
-    do throws(Errno) {
-      return try directory.status(of: name).isSameFile(as: status)
-    } catch {
-      if error == .noSuchFile { return false }
-      throw error
-    }
+    return try ignoring(.noSuchFile, directory.status(of: name).isSameFile(as: status)) ?? false
   }
 }
 
@@ -176,9 +171,7 @@ extension MemberDirectory {
       guard container.options.sharing == .group else { return try open([.create, .exclusive]) }
       // The file gets its mode before its name, or other users could not check whether it is
       // locked.
-      try container.staging.place(
-        UnsafeRawBufferPointer(start: nil, count: 0), sync: false, in: home.descriptor,
-        as: Self.presenceName)
+      try container.staging.place([], sync: false, in: home.descriptor, as: Self.presenceName)
       return try open([])
     } catch {
       guard error == .fileExists else { throw error }

@@ -20,3 +20,34 @@ extension WormholeError {
     hint = denial
   }
 }
+
+/// Runs `body` on the directory of a member, and gives its error the operation and the subject.
+package func naming<Result: ~Copyable>(
+  _ operation: String, _ subject: String, at home: MemberDirectory,
+  _ body: () throws(Errno) -> Result
+) throws(WormholeError) -> Result {
+  do throws(Errno) {
+    return try body()
+  } catch {
+    throw WormholeError(error, operation, subject, at: home)
+  }
+}
+
+package func naming<Result: ~Copyable>(
+  _ operation: String, _ subject: String, at home: MemberDirectory,
+  _ body: @autoclosure () throws(Errno) -> Result
+) throws(WormholeError) -> Result {
+  try naming(operation, subject, at: home, body)
+}
+
+/// Runs `body` on a part of a member's directory, and gives its error the operation.
+package func naming<Result: ~Copyable>(
+  _ operation: String, _ home: MemberDirectory, _ part: MemberDirectory.Part,
+  _ body: () throws(Errno) -> Result
+) throws(WormholeError) -> Result {
+  do throws(Errno) {
+    return try body()
+  } catch {
+    throw WormholeError(error, operation, home, part)
+  }
+}

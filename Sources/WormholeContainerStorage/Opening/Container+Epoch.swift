@@ -150,11 +150,9 @@ extension Container {
 
   private func isEpochHeld() throws(WormholeError) -> Bool {
     if Mutants.has(.everyNewBootRaises) { return false }
-    do throws(Errno) {
-      return try root.descriptor.open(ContainerMarker.fileName, .readOnlyNonBlocking)
+    return try naming("find the epoch of", path) { () throws(Errno) in
+      try root.descriptor.open(ContainerMarker.fileName, .readOnlyNonBlocking)
         .isPresenceLockedOrShared()
-    } catch {
-      throw WormholeError(error, "find the epoch of", path)
     }
   }
 

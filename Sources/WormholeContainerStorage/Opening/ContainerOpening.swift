@@ -185,12 +185,8 @@ struct ContainerOpening {
   }
 
   private func openExistingMarker(_ root: borrowing Descriptor) throws(Errno) -> Descriptor? {
-    do throws(Errno) {
-      return try root.open(ContainerMarker.fileName, .readOnlyNonBlocking, isGuarded: true)
-    } catch {
-      if error == .noSuchFile { return nil }
-      throw error
-    }
+    try ignoring(
+      .noSuchFile, root.open(ContainerMarker.fileName, .readOnlyNonBlocking, isGuarded: true))
   }
 
   private func read(_ file: borrowing Descriptor) throws -> ContainerMarker {
@@ -240,17 +236,14 @@ struct ContainerOpening {
       _ = try staging.ensureDirectory(folder.rawValue, in: root)
     }
     let bytes = try ContainerMarker.fresh(options.environment, options.sharing).encoded()
-    let failure = bytes.withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in
-        try staging.withFile(bytes, sync: true) { name, _ throws(Errno) in
-          try staging.directory().descriptor.publish(name, to: root, ContainerMarker.fileName)
-        }
-        try root.sync()
-        try Descriptor.syncParent(of: path)
+    // Another process may make the container first, with the same result.
+    try ignoring(.fileExists) { () throws(Errno) in
+      try staging.withFile(bytes, sync: true) { name, _ throws(Errno) in
+        try staging.directory().descriptor.publish(name, to: root, ContainerMarker.fileName)
       }
+      try root.sync()
+      try Descriptor.syncParent(of: path)
     }
-    // Another process has made the container first, with the same result.
-    if let failure, failure != .fileExists { throw failure }
   }
 
   /// Makes `staging/`, the place for all new files.

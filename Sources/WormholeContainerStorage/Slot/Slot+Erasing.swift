@@ -8,11 +8,7 @@ extension Slot {
       for file in try damaged.descriptor.names() where isOurs(file) {
         guard try isOfThis(stem(file), in: damaged.descriptor) else { continue }
         for end in [".plist", ".reason"] {
-          do throws(Errno) {
-            try damaged.descriptor.unlink(stem(file) + end)
-          } catch {
-            guard error == .noSuchFile else { throw error }
-          }
+          try ignoring(.noSuchFile, damaged.descriptor.unlink(stem(file) + end))
         }
       }
     } catch {
@@ -35,13 +31,9 @@ extension Slot {
   private func isOfThis(
     _ stem: String, in damaged: borrowing Descriptor
   ) throws(Errno) -> Bool {
-    do throws(Errno) {
-      let reason = try damaged.open(stem + ".reason", .readOnlyNonBlocking)
-      return try reason.readAll(size: 512).starts(with: "\(path)/".utf8)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return true
-    }
+    let reason = try ignoring(
+      .noSuchFile, damaged.open(stem + ".reason", .readOnlyNonBlocking).readAll(size: 512))
+    return reason?.starts(with: "\(path)/".utf8) ?? true
   }
 }
 
@@ -50,12 +42,8 @@ extension OpenDirectory {
   fileprivate static func existing(
     _ folder: Container.Folder, of container: Container
   ) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
-      return OpenDirectory(
-        try container.root.descriptor.open(folder.rawValue, .readOnlyDirectory))
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
-    }
+    try ignoring(
+      .noSuchFile,
+      OpenDirectory(container.root.descriptor.open(folder.rawValue, .readOnlyDirectory)))
   }
 }

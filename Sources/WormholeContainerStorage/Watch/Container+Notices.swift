@@ -23,8 +23,7 @@ extension Container {
     do throws(Errno) {
       if options.sharing == .group {
         // Setting the mode under the final name would notify watchers a second time.
-        try staging.place(
-          UnsafeRawBufferPointer(start: nil, count: 0), sync: false, in: folder, as: name)
+        try staging.place([], sync: false, in: folder, as: name)
       } else {
         _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       }

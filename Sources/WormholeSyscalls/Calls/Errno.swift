@@ -85,3 +85,23 @@ extension Errno: CustomStringConvertible {
     return words.prefix(1).lowercased() + words.dropFirst()
   }
 }
+
+/// Runs `body`, and returns nil in place of the error `ignored`.
+@discardableResult
+package func ignoring<Result: ~Copyable>(
+  _ ignored: Errno, _ body: () throws(Errno) -> Result
+) throws(Errno) -> Result? {
+  do throws(Errno) {
+    return try body()
+  } catch {
+    guard error == ignored else { throw error }
+    return nil
+  }
+}
+
+@discardableResult
+package func ignoring<Result: ~Copyable>(
+  _ ignored: Errno, _ body: @autoclosure () throws(Errno) -> Result
+) throws(Errno) -> Result? {
+  try ignoring(ignored, body)
+}

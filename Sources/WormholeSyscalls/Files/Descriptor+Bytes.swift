@@ -56,6 +56,10 @@ extension Descriptor {
     }
   }
 
+  package func writeFully(_ bytes: [UInt8]) throws(Errno) {
+    try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in try writeFully(bytes) }
+  }
+
   /// Writes all the bytes at the given offset.
   package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
     try Self.writeFully(bytes, at: offset, toOpen: number)

@@ -185,17 +185,8 @@ private struct Restore {
   private mutating func add(_ data: Data) throws {
     guard let (message, missing) = pending else { throw DumpValue.Problem("a piece of no file") }
     guard data.count <= missing else { throw DumpValue.Problem("the file has too many bytes") }
-    do throws(Errno) {
-      let file = try Descriptor.open(path: path, [.writeOnly, .append])
-      let bytes = Array(data)
-      if let failure = bytes.withUnsafeBytes({ bytes in
-        Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-      }) {
-        throw failure
-      }
-    } catch {
-      throw WormholeError(error, "write", path)
-    }
+    try naming(
+      "write", path, Descriptor.open(path: path, [.writeOnly, .append]).writeFully(Array(data)))
     pending = (message, missing - data.count)
     if missing == data.count { try finishFile() }
   }
@@ -215,7 +206,7 @@ private final class RestoreFolder: Sendable {
   /// Makes an empty file with the name that the receiver gets; returns its path.
   func makeFile(_ name: String) throws -> String {
     let parent = Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
-    do throws(Errno) {
+    return try naming("make a file in", parent) { () throws(Errno) in
       let place = try path.withLock { path throws(Errno) in
         if let path { return path }
         let made = "\(parent)/wormhole-restore-\(Processes.current)-\(Clocks.sinceBoot)"
@@ -226,8 +217,6 @@ private final class RestoreFolder: Sendable {
       let folder = try Descriptor.open(path: place, .readOnlyDirectory)
       _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       return "\(place)/\(name)"
-    } catch {
-      throw WormholeError(error, "make a file in", parent)
     }
   }
 

@@ -190,7 +190,7 @@ private final class Jobs: Sendable {
   private func renew(
     _ message: Message, every pause: Duration, until isOver: Monitor<Bool>
   ) throws {
-    do throws(Errno) {
+    try naming("renew the claim of message", message.id) { () throws(Errno) in
       try Thread("renewal") {
         while isOver.wait(until: .now + pause, { $0 ? true : nil }) == nil {
           do throws(WormholeError) {
@@ -201,8 +201,6 @@ private final class Jobs: Sendable {
           }
         }
       }.detach()
-    } catch {
-      throw WormholeError(error, "renew the claim of message", message.id)
     }
   }
 }
