@@ -60,10 +60,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   ) {
     guard let identifier else { return }
     let hearer = listener.map { MessageListener.Hearer($0) }
-    let before = state.withLock { state in
-      defer { state.listeners[identifier] = hearer }
-      return state.listeners[identifier]
-    }
+    let before = state.withLock { exchange(&$0.listeners[identifier], for: hearer) }
     _ = before
   }
 

@@ -80,8 +80,7 @@ final class MessageListener: Sendable {
   func watch(_ watching: Subscription?) {
     let gone = state.withLock { state in
       guard state.hearer != nil else { return watching }
-      defer { state.watching = watching }
-      return state.watching
+      return exchange(&state.watching, for: watching)
     }
     gone?.stop()
   }

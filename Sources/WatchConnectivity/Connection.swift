@@ -59,19 +59,13 @@ final class Connection: Sendable {
   var reception: Reception? { handles.withLock { $0.reception } }
 
   func keep(_ reception: Reception?) {
-    let before = handles.withLock { handles in
-      defer { handles.reception = reception }
-      return handles.reception
-    }
+    let before = handles.withLock { exchange(&$0.reception, for: reception) }
     before?.stop()
   }
 
   /// Ends all subscriptions and leaves the member's name; waits for callbacks in progress.
   func end() {
-    let handles = handles.withLock { handles in
-      defer { handles = Handles() }
-      return handles
-    }
+    let handles = handles.withLock { exchange(&$0, for: Handles()) }
     handles.reachability?.stop()
     handles.starts?.stop()
     handles.responding?.stop()

@@ -189,18 +189,12 @@ extension WCSession {
   }
 
   private func disconnect() {
-    let connection = state.withLock { state in
-      defer { state.connection = nil }
-      return state.connection
-    }
+    let connection = state.withLock { exchange(&$0.connection, for: nil) }
     connection?.end()
   }
 
   private func close() {
-    let opened = state.withLock { state in
-      defer { state.opened = nil }
-      return state.opened
-    }
+    let opened = state.withLock { exchange(&$0.opened, for: nil) }
     opened?.watching.stop()
     disconnect()
     forget()

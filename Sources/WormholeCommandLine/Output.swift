@@ -135,15 +135,11 @@ private final class GatheredOutput: Sendable {
     bytes.withLock { bytes in
       bytes += more
       guard bytes.count >= Self.limit else { return nil }
-      defer { bytes = [] }
-      return bytes
+      return exchange(&bytes, for: [])
     }
   }
 
   func take() -> [UInt8] {
-    bytes.withLock { bytes in
-      defer { bytes = [] }
-      return bytes
-    }
+    bytes.withLock { exchange(&$0, for: []) }
   }
 }

@@ -27,10 +27,7 @@ package final class WakeWorker: Sendable {
   package func stop() { worker.end() }
 
   private func wake() {
-    let asked = answers.withLock { answers in
-      defer { answers = [] }
-      return answers
-    }
+    let asked = answers.withLock { exchange(&$0, for: []) }
     guard !asked.isEmpty else { return }
     var reason: String?
     do throws(WormholeError) {

@@ -130,10 +130,7 @@ extension ConfigurationChannel {
       let hasStarted = Monitor(false)
       return { (finding, pass) throws(WormholeError) in
         guard let result = try configuration.next(finding) else { return }
-        let isFirst = hasStarted.withLock { started in
-          defer { started = true }
-          return !started
-        }
+        let isFirst = hasStarted.withLock { !exchange(&$0, for: true) }
         if case .success(let value) = result {
           pass(value)
         } else if isFirst {
@@ -185,9 +182,8 @@ extension ConfigurationChannel {
       history.state.withLock { $0.lastGood = value }
       return .success(value)
     } catch {
-      let isNew = history.state.withLock { state in
-        defer { state.logged = finding.stamp }
-        return state.logged != finding.stamp
+      let isNew = history.state.withLock {
+        exchange(&$0.logged, for: finding.stamp) != finding.stamp
       }
       if isNew {
         channel.container.storage.log(.error, error, about: LogSubject(channel: name))

@@ -64,10 +64,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
   private func dropCopies() {
     // A forked child shares the message with its parent, which may still handle it.
     guard worker.container.storage.isOwned else { return }
-    let copies = copies.withLock { copies in
-      defer { copies = [] }
-      return copies
-    }
+    let copies = copies.withLock { exchange(&$0, for: []) }
     for copy in copies where !Mutants.has(.keepLateCopies) {
       do throws(Errno) {
         try copy.remove()

@@ -432,7 +432,6 @@ final class QueueWorker: Stoppable {
 
 extension Array {
   fileprivate mutating func takeAll() -> [Element] {
-    defer { self = [] }
-    return self
+    return exchange(&self, for: [])
   }
 }

@@ -49,10 +49,7 @@ final class LivePeers: Sendable {
   }
 
   func close() {
-    let all = state.withLock { state in
-      defer { state.known = [:] }
-      return state.known.values.compactMap(\.watching)
-    }
+    let all = state.withLock { exchange(&$0.known, for: [:]).values.compactMap(\.watching) }
     for watching in all { watching.stop() }
   }
 

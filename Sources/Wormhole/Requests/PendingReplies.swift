@@ -111,8 +111,7 @@ final class PendingReplies: Sendable {
   func close(_ error: WormholeError) {
     let all = state.withLock { state in
       state.isClosed = true
-      defer { state.waiting = [:] }
-      return state.waiting.values
+      return exchange(&state.waiting, for: [:]).values
     }
     worker.end()
     for question in all {

@@ -74,8 +74,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
     let begins = state.withLock { state in
       guard state.failure == nil else { return false }
       state.waiting.append(element)
-      defer { state.isWriting = true }
-      return !state.isWriting
+      return !exchange(&state.isWriting, for: true)
     }
     if begins { queue.soon { self.write() } }
     await wait { $0.waiting.count < self.limit }

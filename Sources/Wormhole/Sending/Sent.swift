@@ -254,10 +254,7 @@ public final class Sent: Sendable {
   var hasEnded: Bool { progress.withLock { $0.end != nil } }
 
   private func hear(_ end: Outcome.Status) {
-    let isFirst = progress.withLock { state in
-      defer { state.isHeard = true }
-      return !state.isHeard
-    }
+    let isFirst = progress.withLock { !exchange(&$0.isHeard, for: true) }
     if isFirst { outbox?.heard(identity, end) }
   }
 
@@ -370,8 +367,7 @@ public final class Sent: Sendable {
   func abandon() {
     let waiting = progress.signal { state in
       state.isAbandoned = true
-      defer { state.waiting = [:] }
-      return Array(state.waiting.values)
+      return Array(exchange(&state.waiting, for: [:]).values)
     }
     for continuation in waiting { continuation.resume(returning: nil) }
   }
@@ -387,8 +383,7 @@ public final class Sent: Sendable {
       guard state.end == nil else { return nil }
       state.end = end
       if let content { state.content = content }
-      defer { state.waiting = [:] }
-      return Array(state.waiting.values)
+      return Array(exchange(&state.waiting, for: [:]).values)
     }
     guard let waiting else { return false }
     for continuation in waiting { continuation.resume(returning: end) }

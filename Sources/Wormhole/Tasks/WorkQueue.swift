@@ -65,8 +65,7 @@ final class WorkQueue: CallQueue {
   private func renew() {
     let inherited = state.withLock { state -> State? in
       guard !state.owner.isCurrent else { return nil }
-      defer { state = State() }
-      return state
+      return exchange(&state, for: State())
     }
     // Released after the lock.
     withExtendedLifetime(inherited) {}
@@ -77,8 +76,7 @@ final class WorkQueue: CallQueue {
   private func run() {
     let begins = state.withLock { state in
       state.isScheduled = false
-      defer { state.isRunning = true }
-      return !state.isRunning
+      return !exchange(&state.isRunning, for: true)
     }
     // The thread that runs the queue makes all calls.
     guard begins else { return }

@@ -26,8 +26,7 @@ extension Verb {
       try Thread("stage") {
         while true {
           let _: Void? = changes.wait(until: nil) { isDue in
-            defer { isDue = false }
-            return isDue ? () : nil
+            return exchange(&isDue, for: false) ? () : nil
           }
           let document = PropertyListValue.dictionary(theatre.document())
           if let text = try? JSONPropertyList.encode(document) { pages.server.publish(text) }

@@ -230,10 +230,7 @@ extension AccessDirectory {
 
   /// Returns and clears the claims of dead writers whose accesses were removed here.
   package func takeBuried() -> [AccessClaim] {
-    buried.withLock { buried in
-      defer { buried = [] }
-      return buried
-    }
+    buried.withLock { exchange(&$0, for: []) }
   }
 }
 

@@ -75,8 +75,7 @@ final class AccessNotifier: Sendable {
       }
       guard let removed else {
         state.rings += 1
-        defer { state.sleepers = [:] }
-        return (state.sleepers.values.flatMap(\.self), [])
+        return (exchange(&state.sleepers, for: [:]).values.flatMap(\.self), [])
       }
       return (removed.flatMap { state.end($0) }, [])
     }

@@ -61,10 +61,7 @@ package final class FolderWatch: Sendable {
     // If the watch was stopped during a check, no further check follows.
     guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
     known.withLock { known in
-      let due = due.withLock { due in
-        defer { due = .changed([]) }
-        return due
-      }
+      let due = due.withLock { exchange(&$0, for: .changed([])) }
       do throws(WormholeError) {
         var (now, names): (Set<String>?, Set<String>) = (nil, [])
         if case .changed(let changed) = due {
