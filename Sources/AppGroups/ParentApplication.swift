@@ -60,7 +60,7 @@ public enum ParentApplication {
   /// Stops being the containing app, of all groups; does nothing if this process is not a
   /// containing app.
   public static func stop() {
-    let all = serving.withLock { exchange(&$0, for: []) }
+    let all = serving.withLock { exchange(&$0, with: []) }
     for serving in all {
       serving.responding.stop()
       serving.member.leave()

@@ -38,7 +38,7 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
   /// Notifies the observers of a new reachability, which also depends on pairing and installation.
   private func tellReachability(_ session: WCSession) {
     let now = Reachability(session)
-    let isNew = told.withLock { exchange(&$0, for: now) != now }
+    let isNew = told.withLock { exchange(&$0, with: now) != now }
     if isNew { Reachability.observations.tell(now) }
   }
 

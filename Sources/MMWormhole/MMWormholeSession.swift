@@ -60,7 +60,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   ) {
     guard let identifier else { return }
     let hearer = listener.map { MessageListener.Hearer($0) }
-    let before = state.withLock { exchange(&$0.listeners[identifier], for: hearer) }
+    let before = state.withLock { exchange(&$0.listeners[identifier], with: hearer) }
     _ = before
   }
 

@@ -80,7 +80,7 @@ final class MessageListener: Sendable {
   func watch(_ watching: Subscription?) {
     let gone = state.withLock { state in
       guard state.hearer != nil else { return watching }
-      return exchange(&state.watching, for: watching)
+      return exchange(&state.watching, with: watching)
     }
     gone?.stop()
   }

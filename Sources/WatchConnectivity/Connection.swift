@@ -59,13 +59,13 @@ final class Connection: Sendable {
   var reception: Reception? { handles.withLock { $0.reception } }
 
   func keep(_ reception: Reception?) {
-    let before = handles.withLock { exchange(&$0.reception, for: reception) }
+    let before = handles.withLock { exchange(&$0.reception, with: reception) }
     before?.stop()
   }
 
   /// Ends all subscriptions and leaves the member's name; waits for callbacks in progress.
   func end() {
-    let handles = handles.withLock { exchange(&$0, for: Handles()) }
+    let handles = handles.withLock { exchange(&$0, with: Handles()) }
     handles.reachability?.stop()
     handles.starts?.stop()
     handles.responding?.stop()

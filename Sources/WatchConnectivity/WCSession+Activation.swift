@@ -189,12 +189,12 @@ extension WCSession {
   }
 
   private func disconnect() {
-    let connection = state.withLock { exchange(&$0.connection, for: nil) }
+    let connection = state.withLock { exchange(&$0.connection, with: nil) }
     connection?.end()
   }
 
   private func close() {
-    let opened = state.withLock { exchange(&$0.opened, for: nil) }
+    let opened = state.withLock { exchange(&$0.opened, with: nil) }
     opened?.watching.stop()
     disconnect()
     forget()

@@ -122,7 +122,7 @@ extension WCSession {
     let addition = observers.add(
       SessionObservers.Check { session in
         let new = session[keyPath: path.path]
-        let old = last.withLock { exchange(&$0, for: new) }
+        let old = last.withLock { exchange(&$0, with: new) }
         guard old != new else { return }
         callback.call(on: calls) {
           gate.isOpen ? (session, NSKeyValueObservedChange(from: old, to: new, options)) : nil

@@ -137,7 +137,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   package var takenKinds: Set<TakenKind>? {
     get { state.withLock { $0.takenKinds } }
     set {
-      let isNew = state.withLock { exchange(&$0.takenKinds, for: newValue) != newValue }
+      let isNew = state.withLock { exchange(&$0.takenKinds, with: newValue) != newValue }
       guard isNew else { return }
       work.async { [weak self] in
         self?.connection?.keep(Reception?.none)

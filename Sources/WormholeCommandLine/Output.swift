@@ -135,11 +135,11 @@ private final class GatheredOutput: Sendable {
     bytes.withLock { bytes in
       bytes += more
       guard bytes.count >= Self.limit else { return nil }
-      return exchange(&bytes, for: [])
+      return exchange(&bytes, with: [])
     }
   }
 
   func take() -> [UInt8] {
-    bytes.withLock { exchange(&$0, for: []) }
+    bytes.withLock { exchange(&$0, with: []) }
   }
 }

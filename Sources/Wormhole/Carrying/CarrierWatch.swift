@@ -119,7 +119,7 @@ package final class CarrierWatch: Sendable {
 
   /// Ends the watch; once this has returned, the handler is not called again.
   package func stop() {
-    let watched = state.withLock { Array(exchange(&$0.proxies, for: [:]).values) }
+    let watched = state.withLock { Array(exchange(&$0.proxies, with: [:]).values) }
     for one in watched { one.stop() }
     worker.end()
     worker.drain()

@@ -27,7 +27,7 @@ package final class WakeWorker: Sendable {
   package func stop() { worker.end() }
 
   private func wake() {
-    let asked = answers.withLock { exchange(&$0, for: []) }
+    let asked = answers.withLock { exchange(&$0, with: []) }
     guard !asked.isEmpty else { return }
     var reason: String?
     do throws(WormholeError) {

@@ -130,7 +130,7 @@ extension ConfigurationChannel {
       let hasStarted = Monitor(false)
       return { (finding, pass) throws(WormholeError) in
         guard let result = try configuration.next(finding) else { return }
-        let isFirst = hasStarted.withLock { !exchange(&$0, for: true) }
+        let isFirst = hasStarted.withLock { !exchange(&$0, with: true) }
         if case .success(let value) = result {
           pass(value)
         } else if isFirst {
@@ -183,7 +183,7 @@ extension ConfigurationChannel {
       return .success(value)
     } catch {
       let isNew = history.state.withLock {
-        exchange(&$0.logged, for: finding.stamp) != finding.stamp
+        exchange(&$0.logged, with: finding.stamp) != finding.stamp
       }
       if isNew {
         channel.container.storage.log(.error, error, about: LogSubject(channel: name))

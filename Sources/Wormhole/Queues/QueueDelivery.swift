@@ -64,7 +64,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
   private func dropCopies() {
     // A forked child shares the message with its parent, which may still handle it.
     guard worker.container.storage.isOwned else { return }
-    let copies = copies.withLock { exchange(&$0, for: []) }
+    let copies = copies.withLock { exchange(&$0, with: []) }
     for copy in copies where !Mutants.has(.keepLateCopies) {
       do throws(Errno) {
         try copy.remove()

@@ -432,6 +432,6 @@ final class QueueWorker: Stoppable {
 
 extension Array {
   fileprivate mutating func takeAll() -> [Element] {
-    return exchange(&self, for: [])
+    return exchange(&self, with: [])
   }
 }

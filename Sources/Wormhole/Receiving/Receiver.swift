@@ -220,7 +220,7 @@ final class Receiver: Stoppable {
     repeat {
       _ = departures.wait(until: nil) { _ in isOutside ? true : nil }
       // The queue may never run the block, or may be the queue of this call.
-      let queued = queued.withLock { exchange(&$0, for: QueueEntry()) }
+      let queued = queued.withLock { exchange(&$0, with: QueueEntry()) }
       queued.message?.requeue()
       queued.hand?.release()
     } while !isOutside

@@ -251,7 +251,7 @@ private final class CallLimit: Sendable {
 
   /// Ends the call; returns an error if the time has passed.
   func finish() -> DeadlineFailure? {
-    let isLate = call.withLock { exchange(&$0, for: nil)?.isLate == true }
+    let isLate = call.withLock { exchange(&$0, with: nil)?.isLate == true }
     return isLate ? DeadlineFailure(limit: limit) : nil
   }
 

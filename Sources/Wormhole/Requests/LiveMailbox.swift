@@ -104,7 +104,7 @@ final class LiveMailbox: Service {
   /// Ends the exchange; each pending request fails with ``hasLeft``.
   func close() {
     machine.withLock { $0.close() }
-    let held = held.withLock { exchange(&$0, for: HeldServices()) }
+    let held = held.withLock { exchange(&$0, with: HeldServices()) }
     held.endWatch?.stop()
     held.watch?.stop()
     answerRunner.end()

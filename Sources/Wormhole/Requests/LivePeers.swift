@@ -49,7 +49,7 @@ final class LivePeers: Sendable {
   }
 
   func close() {
-    let all = state.withLock { exchange(&$0.known, for: [:]).values.compactMap(\.watching) }
+    let all = state.withLock { exchange(&$0.known, with: [:]).values.compactMap(\.watching) }
     for watching in all { watching.stop() }
   }
 

@@ -111,7 +111,7 @@ final class PendingReplies: Sendable {
   func close(_ error: WormholeError) {
     let all = state.withLock { state in
       state.isClosed = true
-      return exchange(&state.waiting, for: [:]).values
+      return exchange(&state.waiting, with: [:]).values
     }
     worker.end()
     for question in all {

@@ -210,7 +210,7 @@ final class Outbox: Service {
   /// After a notice, reads the new receipts only: pending ones, perhaps old, are not read again for
   /// each arrival.
   private func look() {
-    let looked = news.withLock { exchange(&$0, for: .changed([])) }
+    let looked = news.withLock { exchange(&$0, with: .changed([])) }
     var found: [ReceiptName]
     switch looked {
     case .changed(let names): found = names.compactMap { ReceiptName($0) }

@@ -74,7 +74,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
     let begins = state.withLock { state in
       guard state.failure == nil else { return false }
       state.waiting.append(element)
-      return !exchange(&state.isWriting, for: true)
+      return !exchange(&state.isWriting, with: true)
     }
     if begins { queue.soon { self.write() } }
     await wait { $0.waiting.count < self.limit }

@@ -254,7 +254,7 @@ public final class Sent: Sendable {
   var hasEnded: Bool { progress.withLock { $0.end != nil } }
 
   private func hear(_ end: Outcome.Status) {
-    let isFirst = progress.withLock { !exchange(&$0.isHeard, for: true) }
+    let isFirst = progress.withLock { !exchange(&$0.isHeard, with: true) }
     if isFirst { outbox?.heard(identity, end) }
   }
 
@@ -367,7 +367,7 @@ public final class Sent: Sendable {
   func abandon() {
     let waiting = progress.signal { state in
       state.isAbandoned = true
-      return Array(exchange(&state.waiting, for: [:]).values)
+      return Array(exchange(&state.waiting, with: [:]).values)
     }
     for continuation in waiting { continuation.resume(returning: nil) }
   }
@@ -383,7 +383,7 @@ public final class Sent: Sendable {
       guard state.end == nil else { return nil }
       state.end = end
       if let content { state.content = content }
-      return Array(exchange(&state.waiting, for: [:]).values)
+      return Array(exchange(&state.waiting, with: [:]).values)
     }
     guard let waiting else { return false }
     for continuation in waiting { continuation.resume(returning: end) }

@@ -98,7 +98,7 @@ extension Defaults {
         let last = Monitor(knownValue)
         return { (finding, pass) throws(WormholeError) in
           let stored: PropertyListValue? = try self.stored(key, in: finding)
-          let isSame = last.withLock { exchange(&$0, for: stored) == stored }
+          let isSame = last.withLock { exchange(&$0, with: stored) == stored }
           if isSame { return }
           if let value: Value = try self.stored(key, in: finding) {
             return pass((finding.stamp, value))

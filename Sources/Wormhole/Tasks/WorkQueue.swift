@@ -65,7 +65,7 @@ final class WorkQueue: CallQueue {
   private func renew() {
     let inherited = state.withLock { state -> State? in
       guard !state.owner.isCurrent else { return nil }
-      return exchange(&state, for: State())
+      return exchange(&state, with: State())
     }
     // Released after the lock.
     withExtendedLifetime(inherited) {}
@@ -76,7 +76,7 @@ final class WorkQueue: CallQueue {
   private func run() {
     let begins = state.withLock { state in
       state.isScheduled = false
-      return !exchange(&state.isRunning, for: true)
+      return !exchange(&state.isRunning, with: true)
     }
     // The thread that runs the queue makes all calls.
     guard begins else { return }

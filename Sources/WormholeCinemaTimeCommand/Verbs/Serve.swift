@@ -26,7 +26,7 @@ extension Verb {
       try Thread("stage") {
         while true {
           let _: Void? = changes.wait(until: nil) { isDue in
-            return exchange(&isDue, for: false) ? () : nil
+            return exchange(&isDue, with: false) ? () : nil
           }
           let document = PropertyListValue.dictionary(theatre.document())
           if let text = try? JSONPropertyList.encode(document) { pages.server.publish(text) }

@@ -114,7 +114,7 @@ final class EventFeed: Sendable {
       for member in present { state.members[member.name] = member }
     }
     let watching = try container.watchMembers(on: nil) { profile in
-      let before = self.state.withLock { exchange(&$0.members[profile.name], for: profile) }
+      let before = self.state.withLock { exchange(&$0.members[profile.name], with: profile) }
       guard let what = Self.change(from: before, to: profile) else { return }
       let who = profile.isRunning ? "\(profile.program) (process \(profile.processID))" : nil
       var event = ContainerEvent(.member, what, profile.name, who)
@@ -182,7 +182,7 @@ final class EventFeed: Sendable {
   }
 
   func stop() {
-    let state = state.withLock { exchange(&$0, for: State()) }
+    let state = state.withLock { exchange(&$0, with: State()) }
     for one in state.subscriptions { one.stop() }
     for one in state.folders { one.stop() }
     for one in state.feeds + state.slots.values { one.stop() }

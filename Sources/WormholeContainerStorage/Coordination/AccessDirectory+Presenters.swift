@@ -230,7 +230,7 @@ extension AccessDirectory {
 
   /// Returns and clears the claims of dead writers whose accesses were removed here.
   package func takeBuried() -> [AccessClaim] {
-    buried.withLock { exchange(&$0, for: []) }
+    buried.withLock { exchange(&$0, with: []) }
   }
 }
 

@@ -79,7 +79,7 @@ extension AccessDirectory {
   /// Removes remaining files, before an access or a presenter of this process starts.
   func removeLeftovers(isOver: @escaping () -> Bool = { false }) {
     if let openHome { removeLeft(in: openHome, isOver: isOver) }
-    let isFirst = hasSwept.withLock { !exchange(&$0, for: true) }
+    let isFirst = hasSwept.withLock { !exchange(&$0, with: true) }
     guard isFirst else { return }
     let failure = Errno.of { () throws(Errno) in
       if let home = try existingDirectory() { try sweepDead(in: home, isOver: isOver) }

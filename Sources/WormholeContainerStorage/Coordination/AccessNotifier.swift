@@ -75,7 +75,7 @@ final class AccessNotifier: Sendable {
       }
       guard let removed else {
         state.rings += 1
-        return (exchange(&state.sleepers, for: [:]).values.flatMap(\.self), [])
+        return (exchange(&state.sleepers, with: [:]).values.flatMap(\.self), [])
       }
       return (removed.flatMap { state.end($0) }, [])
     }

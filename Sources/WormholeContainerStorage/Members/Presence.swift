@@ -33,7 +33,7 @@ package final class Presence: Sendable {
   package func release() {
     // A forked child does not hold the lock.
     guard owner.isCurrent else { return }
-    let isFirst = isReleased.withLock { !exchange(&$0, for: true) }
+    let isFirst = isReleased.withLock { !exchange(&$0, with: true) }
     guard isFirst else { return }
     sign(.unheld)
     // Unlock before closing, because a child that is being spawned may still have the file open. If

@@ -50,7 +50,7 @@ package final class DirectoryFeed: Sendable {
     _ handler: @escaping @Sendable (Change) -> Void
   ) throws(WormholeError) {
     worker.begin { [due] in
-      let change = due.withLock { exchange(&$0, for: .names([])) }
+      let change = due.withLock { exchange(&$0, with: .names([])) }
       if change != .names([]) { handler(change) }
     }
     do throws(Errno) {

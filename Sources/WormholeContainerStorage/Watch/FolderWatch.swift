@@ -61,7 +61,7 @@ package final class FolderWatch: Sendable {
     // If the watch was stopped during a check, no further check follows.
     guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
     known.withLock { known in
-      let due = due.withLock { exchange(&$0, for: .changed([])) }
+      let due = due.withLock { exchange(&$0, with: .changed([])) }
       do throws(WormholeError) {
         var (now, names): (Set<String>?, Set<String>) = (nil, [])
         if case .changed(let changed) = due {

@@ -93,13 +93,3 @@ public final class Monitor<State>: @unchecked Sendable {
     return linux_gate_wait(gate, deadline.nanoseconds) != 0
   }
 }
-
-/// Stores a new value, and returns the one before.
-///
-/// Public and inlinable for the same reason as the functions of a monitor.
-@inlinable public func exchange<Value: ~Copyable>(
-  _ value: inout Value, for new: consuming Value
-) -> Value {
-  swap(&value, &new)
-  return new
-}
