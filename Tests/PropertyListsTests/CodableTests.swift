@@ -144,6 +144,23 @@ import Testing
         == .dictionary(.init(uniqueKeysWithValues: (0..<10).map { ("\($0)", .integer($0 + 10)) })))
   }
 
+  /// The keys beyond the first 24 are found by an index.
+  @Test func theLastOfManyKeysIsFoundFirst() throws {
+    struct Many: Encodable {
+      let count: Int
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: PathKey.self)
+        for index in 1..<count { try container.encode(0, forKey: PathKey(intValue: index)) }
+        try container.encode(count, forKey: PathKey(stringValue: "last"))
+      }
+    }
+    struct Last: Decodable { var last: Int }
+    for count in 23...26 {
+      let bytes = try BinaryEncoder().encode(Many(count: count))
+      #expect(try BinaryDecoder().decode(Last.self, from: bytes).last == count)
+    }
+  }
+
   @Test func errorsNameTheWay() throws {
     let bytes = try BinaryPropertyList.encode([
       "messages": [
@@ -162,6 +179,10 @@ import Testing
           == "cannot read property list at 'messages[1].id': a string where Int is expected")
     }
     expect(.missingKey) { _ = try BinaryDecoder().decode(Message.self, from: bytes) }
+    expect(.missingKey) {
+      let document = try BinaryDecoder().open(bytes)
+      _ = try BinaryDecoder().decode(Int.self, requiredKey: "value", from: document)
+    }
     expect(.invalidValue) {
       _ = try PropertyListValue.integer(300).decode(UInt8.self)
     }

@@ -1,6 +1,7 @@
 import TestTraits
 import Testing
-import WormholePropertyLists
+
+@testable import WormholePropertyLists
 
 extension EdgeFileTests {
   private func ascii(_ text: String) -> [UInt8] {
@@ -21,6 +22,20 @@ extension EdgeFileTests {
         }
       }
     }
+  }
+
+  /// Of so many keys, two have the same hash.
+  @Test(.blocking) func keysWithOneHashAreTwoKeys() throws {
+    var (known, pair): ([UInt32: Int], [Int]) = ([:], [])
+    for number in 0..<1_000_000 where pair.isEmpty {
+      let hash = Array("key number \(number)".utf8).withUnsafeBytes { KeyTable.hash($0) }
+      if let other = known.updateValue(number, forKey: hash) { pair = [other, number] }
+    }
+    #expect(pair.count == 2)
+    let keys = (pair + (1_000_000..<1_000_010)).map { ("key number \($0)", $0 == pair.first) }
+    let value = PropertyListValue.dictionary(
+      Dictionary(uniqueKeysWithValues: keys.map { ($0.0, .boolean($0.1)) }))
+    #expect(try BinaryPropertyList.decode(BinaryPropertyList.encode(value)) == value)
   }
 
   /// A few keys are compared by their first eight bytes and their lengths, and by more only if both

@@ -243,10 +243,13 @@ import Testing
     }
     #expect(try json("\" !\u{7F}\u{80}\u{2028}\"") == .string(" !\u{7F}\u{80}\u{2028}"))
     refuses("a string without end") { _ = try json("\"a") }
+    refuses("the text ends too early") { _ = try json("[1, ") }
+    refuses("no value") { _ = try json("[1, ]") }
   }
 
   @Test func jsonNumbersAreThoseOfTheStandard() throws {
     #expect(try json("[0, -0, 0.0, 0e0, 10, -10]") == [0, 0, 0.0, 0.0, 10, -10])
+    #expect(try json("[1E2, 1e+2, 1E-2]") == [100.0, 100.0, 0.01])
     #expect(try json("9223372036854775808") == .unsigned(1 << 63))
     #expect(try json("1.7976931348623157e308") == .real(.greatestFiniteMagnitude))
     for number in ["00", "01", "-01", "007", "00.5"] {
