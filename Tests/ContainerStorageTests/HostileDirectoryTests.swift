@@ -2,9 +2,10 @@ import Synchronization
 import TestSupport
 import TestTraits
 import Testing
-import WormholeContainerStorage
 import WormholePropertyLists
 import WormholeSyscalls
+
+@testable import WormholeContainerStorage
 
 /// P9 and the rules of the directory: whatever a program puts there, no process is brought down or
 /// held up, nothing outside is touched, nothing foreign is removed, and the error is clear.
@@ -21,6 +22,13 @@ import WormholeSyscalls
     let outside = try folder.descriptor.open("outside", [.readOnly, .directory])
     let target = try outside.open("target", [.writeOnly, .create], mode: 0o600)
     try target.write(String(repeating: "do not touch ", count: 20))
+  }
+
+  /// Another program may cut the file off between the look at its size and the read.
+  @Test(arguments: [100, 2000]) func aFileBelowItsSizeIsReadToItsEnd(_ size: Int) throws {
+    try folder.write("cut", to: "file")
+    let file = try folder.descriptor.open("file", [.readOnly])
+    #expect(try file.readAll(size: size) == Array("cut".utf8))
   }
 
   /// The kinds of objects that can replace the expected object.

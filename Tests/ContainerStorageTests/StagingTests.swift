@@ -1,8 +1,9 @@
 import TestSupport
 import TestTraits
 import Testing
-import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import WormholeContainerStorage
 
 /// Files in `staging/` are swept once their maker is dead, and not before.
 @Suite(.blocking) struct StagingTests {
@@ -38,6 +39,15 @@ import WormholeSyscalls
     #expect(try staged() == before)
     try maker.child.send(.go)
     #expect(try maker.outcome().output == "1\n")
+    #expect(try staged() == [])
+  }
+
+  @Test func aDirectoryInUseIsNotSwept() throws {
+    let container = try Container.open(path, options: .testing())
+    try container.staging.withDirectory { _ throws(Errno) in
+      #expect((try? Container.open(path, options: .testing()).counters.swept) == 0)
+      #expect((try? staged().count) == 1)
+    }
     #expect(try staged() == [])
   }
 
