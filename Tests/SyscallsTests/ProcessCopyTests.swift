@@ -37,6 +37,7 @@ struct ProcessCopyTests {
       duplicating: EOWNERDEAD
       a lock that was held: free
       a wait for what never comes: ended
+      a call of its queue
       one of its own
       its purpose
 

@@ -16,6 +16,8 @@ extension Peer {
     let held = Monitor(())
     let one = OneForEachProcess { Monitor(0) }
     let coordinator = Coordinator()
+    /// Has a call that never returns, and a call that waits.
+    let queue = WorkQueue()
   }
 
   // Written once, before the process has another thread or a child.
@@ -40,6 +42,12 @@ extension Peer {
       }
     }.detach()
     _ = isHeld.wait(until: nil) { $0 ? true : nil }
+    heirloom.queue.soon {
+      isHeld.signal { $0 = false }
+      let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
+    }
+    _ = isHeld.wait(until: nil) { $0 ? nil : true }
+    heirloom.queue.soon { try? say("a call of the parent's queue") }
     heirloom.one.current.withLock { $0 += 1 }
     purpose = heirloom.coordinator.purpose
     let byClone: Int32 = way == .clone ? 1 : 0
@@ -66,6 +74,7 @@ extension Peer {
     try inheritance!.held.withLock { _ in try say("a lock that was held: free") }
     let never: Void? = inheritance!.held.wait(until: nil) { _ in nil }
     try say("a wait for what never comes: \(never == nil ? "ended" : "in vain")")
+    _ = inheritance!.queue.wait { try? say("a call of its queue") }
     let isOwn = inheritance!.one.current.withLock { $0 } == 0
     try say(isOwn ? "one of its own" : "another's")
     let mine = inheritance!.coordinator.purpose

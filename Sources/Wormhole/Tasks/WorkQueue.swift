@@ -1,11 +1,11 @@
-internal import WormholeSyscalls
+package import WormholeSyscalls
 
 /// A serial queue of the library, on the threads of ``CallThreads/background``.
 ///
 /// A Dispatch queue in its place would end the process if its first timer gets no descriptor, and
 /// would block each caller as long as no thread can be started. In a forked child this queue starts
 /// empty, and makes the calls that are added in the child.
-final class WorkQueue: CallQueue {
+package final class WorkQueue: CallQueue {
   private struct State {
     var calls = CallLine()
     /// Whether a thread makes calls, and whether a thread was requested.
@@ -16,18 +16,20 @@ final class WorkQueue: CallQueue {
 
   private let state = Monitor(State())
 
-  func soon(_ call: @escaping @Sendable () -> Void) {
+  package init() {}
+
+  package func soon(_ call: @escaping @Sendable () -> Void) {
     if add(call) { schedule() }
   }
 
-  func later(_ moment: Instant, _ call: @escaping @Sendable () -> Void) {
+  package func later(_ moment: Instant, _ call: @escaping @Sendable () -> Void) {
     CallThreads.background.add(at: moment) {
       // The present thread can make the calls as well.
       if self.add(call) { self.run() }
     }
   }
 
-  func wait<Result>(for call: () -> Result) -> Result {
+  package func wait<Result>(for call: () -> Result) -> Result {
     renew()
     // In a forked child this does not wait: nothing else runs there.
     let _: Void? = state.wait(until: nil) { state in
