@@ -9,7 +9,9 @@ extension Peer {
     _ kind: PeerJob.Coordination, _ path: String, _ what: PeerJob.Inside,
     takeOverAfter takeOver: Duration?
   ) throws {
-    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    let coordinator = Coordinator(
+      purpose: Processes.environment("WORMHOLE_PURPOSE"),
+      Arbiters(.testing(lease: .seconds(1)), root: nil))
     func inside(_ path: String) throws {
       try say("inside")
       switch what {

@@ -35,6 +35,17 @@ private typealias Machine = PresenterMachine<Int, Int>
     #expect(hidden == [] && forgotten == [])
   }
 
+  /// A presenter that reports after the access resumes at once, but not after its own end.
+  @Test func anEndedPresenterDoesNotResume() {
+    var machine = Machine([.relinquish])
+    machine.begin(at: [AccessPath("/a")])
+    let access = Machine.PresenterAccess(
+      registration: Machine.Registration(guest: "g", number: 1), access: "over")
+    #expect(machine.completed(access, resume: 1).count == 1)
+    _ = machine.end()
+    #expect(machine.completed(access, resume: 2).isEmpty)
+  }
+
   /// What the actions hide and forget, if they are nothing else.
   private func registrations(
     _ actions: [Machine.Action]

@@ -265,6 +265,7 @@ import WormholeSyscalls
     #expect(AccessPath("/tmp/a").moved(from: old, to: new)?.text == "/var/b/a")
     #expect(AccessPath("/tmp").moved(from: old, to: new)?.text == "/var/b")
     #expect(AccessPath("/tmpx").moved(from: old, to: new) == nil)
+    #expect(AccessPath("/tmp").moved(from: AccessPath("/"), to: new) == nil)
     #expect(AccessPath("/").way(to: old) == "tmp")
     #expect(old.way(to: AccessPath("/tmp/a/b")) == "a/b")
     #expect(old.way(to: old) == nil)

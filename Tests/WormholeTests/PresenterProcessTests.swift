@@ -101,6 +101,32 @@ struct PresenterProcessTests {
     for asker in askers { asker.join() }
   }
 
+  /// A new presenter awaits the ends of all other accesses that write.
+  @Test func aWriterOfThePresentersPurposeIsNotAwaited() throws {
+    let peer = try scene.peer(.write, scene.path("a"), .stop, environment: ["WORMHOLE_PURPOSE=one"])
+    try peer.waitUntilStopped()
+    let path = AccessPath(scene.path("a"))
+    let room = try scene.arbiters.room(for: path)
+    #expect(try room.writers(of: [path], but: "one") == [])
+    #expect(try room.writers(of: [path], but: "two").map(\.process).count == 1)
+    try peer.child.send(.go)
+    #expect(try peer.outcome().status == .exited(0))
+  }
+
+  /// Otherwise presenters of the file would resume before the access continues.
+  @Test func aSuspendedAccessIsUnderWay() throws {
+    let scene = try FileScene(lease: .milliseconds(50))
+    let peer = try scene.stopped(.write, "a")
+    let coordinator = Coordinator(scene.arbiters)
+    let error = try failure { try coordinator.write(scene.path("a")) { _ in } }
+    #expect(error.code == .stopped)
+    let path = AccessPath(scene.path("a"))
+    let room = try scene.arbiters.room(for: path)
+    #expect(try room.writers(of: [path], but: "").map(room.isUnderWay) == [true])
+    try peer.child.send(.go)
+    #expect(try peer.outcome().status == .exited(0))
+  }
+
   /// Otherwise the presenter would count as hanging, and would not be asked for an hour.
   @Test func anAnswerThatCannotBeGivenForAMomentIsGivenLater() throws {
     let peer = try scene.presenting("a", faults: "rename~,a,@1:before:fail=EIO")
