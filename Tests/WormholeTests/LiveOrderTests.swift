@@ -17,8 +17,36 @@ import WormholeSyscalls
     }
   }
 
+  @Test func aNameWithoutACommaBeforeItsDeadlineIsForeign() throws {
+    let name = try #require(names(1).first)
+    #expect(LiveName(name.text) == name)
+    var bytes = Array(name.text.utf8)
+    bytes[39] = UInt8(ascii: "-")
+    #expect(LiveName(String(decoding: bytes, as: UTF8.self)) == nil)
+  }
+
   private func taken(_ arrivals: inout LiveArrivals) -> [Int64] {
     arrivals.takeOthers().map(\.sent)
+  }
+
+  /// The first listing finds both files, and no further notice reports them.
+  @Test func aMessageThatArrivesWithAReplyIsTaken() throws {
+    let (pair, folder) = (try Pair(), try TemporaryDirectory())
+    let live = pair.watch.live
+    for letter in [LiveName.Letter.yes, .message] {
+      let name = LiveName(
+        MessageStamp(epoch: 1, nanoseconds: 1), letter, id: "0123456789abcdef",
+        deadline: letter.isMessage ? 1 : nil)
+      try folder.write("", to: name.text)
+    }
+    let fresh = LiveMailbox(
+      live.container, live.home, OpenDirectory(try folder.descriptor.duplicate()),
+      live.incarnation, mark: live.mark)
+    try fresh.begin()
+    #expect(throws: Never.self) {
+      try eventually("both are taken") { try folder.descriptor.names().isEmpty }
+    }
+    fresh.close()
   }
 
   @Test func whatIsNoticedBeforeTheFirstListingWaitsForIt() {

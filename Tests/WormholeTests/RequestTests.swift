@@ -18,6 +18,20 @@ import WormholeSyscalls
     responding.stop()
   }
 
+  /// Only a request that no handler has seen is sent again after a start.
+  @Test func aRefusedRequestIsNotSentAgain() async throws {
+    let (pair, seen) = (try Pair(), Heard<Int>())
+    let responding = pair.watch.respond(toKind: "Int") { request in
+      seen.add(1)
+      request.refuse("no")
+    }
+    await #expect(throws: WormholeError.self) {
+      _ = try await pair.phone.request(1, as: Int.self, within: long, waking: true)
+    }
+    #expect(seen.all == [1])
+    responding.stop()
+  }
+
   @Test func isAnsweredByTasks() async throws {
     let pair = try Pair()
     let responding = pair.watch.respond(to: String.self) { (text: String) async -> String in

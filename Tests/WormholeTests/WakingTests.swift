@@ -340,6 +340,26 @@ struct WakingTests {
     #expect(try meeting.container.peer("watch").reachability == .neverJoined)
   }
 
+  @Test(.blocking) func aMemberRegistersItsOwnLaunch() throws {
+    let meeting = try Meeting()
+    try meeting.container.join(as: "watch").registerLaunch(
+      program: "sh", arguments: ["-c", "exit"], environment: ["A": "b"], directory: "/")
+    let start = try #require(try meeting.container.launchCommand(of: "watch"))
+    #expect(start.program.hasSuffix("/sh") && start.arguments == ["-c", "exit"])
+    #expect(start.environment == ["A": "b"] && start.directory == "/")
+  }
+
+  /// The record of the start has a name of its own, which the caller does not know.
+  @Test(.blocking) func anErrorOfTheStartNamesTheMember() throws {
+    let scene = try Scene()
+    let rule = FaultRule(.rename, path: "wake.watch", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try scene.watch.wake(within: .seconds(30)) }
+      #expect(error.operation == "wake" && error.subject == "watch", "\(error)")
+    }
+    try scene.end()
+  }
+
   @Test(.blocking) func oneThatOthersMayWriteToIsRefused() throws {
     let scene = try Scene()
     for mode: FileMode in [0o620, 0o602, 0o666] {
