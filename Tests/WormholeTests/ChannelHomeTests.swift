@@ -48,6 +48,17 @@ import WormholeSyscalls
 
   // MARK: Copies
 
+  /// An unreadable home is another than an unnamed one.
+  @Test func anErrorInReadingTheHomeIsTold() throws {
+    let rule = FaultRule(.open, path: "home.plist", persistent: true, .fail(.inputOutput))
+    let slot = try away.container.storage.slot(.channels, "seats")
+    try FaultPoints.with([rule]) {
+      let error = try failure { _ = try slot.home() }
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try slot.home()?.machine == "home")
+  }
+
   @Test func aCopyIsReadAndWatchedLikeAnyChannel() throws {
     let heard = Heard<Int?>()
     let watching = try copy.watch { heard.add($0.value) }

@@ -48,6 +48,18 @@ import WormholeSyscalls
 
   // MARK: Moving
 
+  /// The sent file is still there.
+  @Test func aMissingFolderIsNotTakenForAFileThatWasMoved() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    _ = try files.phone.send(file: files.path("film"))
+    try files.handle { message in
+      let file = try #require(message.file)
+      let error = try failure { try file.move(to: files.path("none/film")) }
+      #expect(error.code == .notFound && !error.reason.contains("moved"), "\(error)")
+    }
+  }
+
   /// A file with two hard links is copied, and then removed.
   @Test func movingRemovesNoOtherFileAtThePath() throws {
     let files = try FilePair()

@@ -136,6 +136,25 @@ import WormholeSyscalls
     watch.stop()
   }
 
+  /// The present state would be reported in the order of the names.
+  @Test func aWatchOfAPrefixMayBeginWithTheNextChange() async throws {
+    try await number.put(1)
+    let (heard, told) = AsyncStream<String>.makeStream()
+    let watches = [
+      try container.watch(prefix: "num", of: Int.self, initial: false) {
+        @MainActor in told.yield($0.channel)
+      },
+      try container.watch(prefix: "num", of: Int.self, initial: false) { snapshot in
+        await Task.yield()
+        told.yield(snapshot.channel)
+      },
+    ]
+    try await container.channel("numbers", of: Int.self).put(2)
+    var news = heard.makeAsyncIterator()
+    for _ in watches { #expect(await news.next() == "numbers") }
+    for watch in watches { watch.stop() }
+  }
+
   @Test func allThatCanBeWatchedHasThisDoor() async throws {
     let (heard, told) = AsyncStream<String>.makeStream()
     let note: @MainActor @Sendable (String) -> Void = { word in
