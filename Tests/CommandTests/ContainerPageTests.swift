@@ -5,10 +5,18 @@ import Wormhole
 import WormholePropertyLists
 import WormholeSyscalls
 
+@testable import WormholeCommand
+
 /// The page of `wormhole serve` in a real browser.
 @Suite(.blocking, .notSanitized("the browser is a process of its own"))
 struct ContainerPageTests {
   private static let isPossible = Browser.isInstalled(for: "the container's page in a browser")
+
+  @Test func aLongValueIsCut() {
+    let text = String(repeating: "x", count: 300)
+    #expect(ShownText.of(PropertyListValue.string(text)) == text)
+    #expect(ShownText.of(PropertyListValue.string(text + "y")) == text + "… (301 bytes)")
+  }
 
   /// Hostile names and values are text in each place, and nothing of them runs.
   @Test func aContainerIsShownAsText() throws {

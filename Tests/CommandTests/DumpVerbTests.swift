@@ -34,6 +34,7 @@ import WormholeSyscalls
       wormhole put whole 18446744073709551615 --type json; printf '\\377\\0' | wormhole put photo
       echo '{"type":"data","value":[{"$date":"2026-01-31T09:30:00.5Z"},{"$real":"nan"}]}' >odd
       wormhole put odd --type json <odd
+      wormhole put plan --type json '{"days":[{"$date":"2026-01-31T09:30:00.5Z"}]}'
       wormhole put gone 1; wormhole clear gone --erase; wormhole put 'a b/ü' yes
       wormhole defaults write cinema rows 12 --type json; wormhole defaults write cinema name Rex
       wormhole dump >first; \(Self.other) restore <first; \(Self.other) dump >second
@@ -44,9 +45,11 @@ import WormholeSyscalls
     #expect(dump.contains(#"{"type":"date","value":"2026-01-31T09:30:00.500Z"}"#))
     #expect(dump.contains(#"{"type":"dictionary","value":{"type":"data","value":["#))
     #expect(dump.contains(#"{"type":"real","value":"nan"}"#))
-    #expect(dump.hasSuffix("{\"end\":[6,1,0]}\n"))
+    #expect(dump.hasSuffix("{\"end\":[7,1,0]}\n"))
     #expect(try done("\(Self.other) get photo | od -An -tx1") == " ff 00\n")
-    #expect(try done("wormhole get odd") == done("\(Self.other) get odd"))
+    for name in ["odd", "plan"] {
+      #expect(try done("wormhole get \(name)") == done("\(Self.other) get \(name)"))
+    }
     #expect(try stage.run("\(Self.other) get gone").status == .exited(1))
   }
 

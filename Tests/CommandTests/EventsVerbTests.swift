@@ -49,6 +49,10 @@ import WormholeSyscalls
     try done("wormhole defaults write new key text; wormhole defaults delete cinema rows")
     try expect("setting\tchanged\tnew\tkey\ttext", of: running)
     try expect("setting\tremoved\tcinema\trows", of: running)
+    try done(
+      "WORMHOLE_CONTAINER=copy wormhole defaults write moved key text; "
+        + "mv copy/system/defaults.moved hole/system/")
+    try expect("setting\tchanged\tmoved\tkey\ttext", of: running)
     try running.child.send(.interrupt)
     #expect(try running.outcome().status == .signalled(2))
     #expect(try !running.output.contains("lost"))
@@ -96,6 +100,7 @@ import WormholeSyscalls
     try done("wormhole put film x; echo junk >hole/channels/film/value.plist; wormhole put film y")
     try eventually("the value was set aside") { try running.output.contains(#""kind":"damage""#) }
     #expect(try !running.output.contains(#""kind":"channel""#))
+    #expect(try running.output.matches(of: /"event":"free"/).count == 1)
     try running.child.send(.kill)
   }
 
