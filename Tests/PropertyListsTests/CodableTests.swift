@@ -282,7 +282,7 @@ import Testing
     struct Texts: Codable, Equatable {
       var one: String? = "$null"
       var other: String?
-      var all: [String?] = ["$null", nil, "null"]
+      var all: [String?] = ["$null", nil, "null", "short", "$nul1"]
     }
     let bytes = try BinaryEncoder().encode(Texts())
     #expect(try BinaryDecoder().decode(Texts.self, from: bytes) == Texts())

@@ -350,9 +350,10 @@ struct WakingTests {
   }
 
   /// The record of the start has a name of its own, which the caller does not know.
-  @Test(.blocking) func anErrorOfTheStartNamesTheMember() throws {
+  @Test(.blocking, arguments: [Call.rename, .open])
+  func anErrorOfTheStartNamesTheMember(_ call: Call) throws {
     let scene = try Scene()
-    let rule = FaultRule(.rename, path: "wake.watch", persistent: true, .fail(.inputOutput))
+    let rule = FaultRule(call, path: "wake.watch", persistent: true, .fail(.inputOutput))
     try FaultPoints.with([rule]) {
       let error = try failure { try scene.watch.wake(within: .seconds(30)) }
       #expect(error.operation == "wake" && error.subject == "watch", "\(error)")

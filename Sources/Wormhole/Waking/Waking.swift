@@ -64,7 +64,7 @@ final class Waking: Sendable {
     let changes = changes
     let presence = try container.storage.watchPresence(of: name) { _ in changes.signal { $0 += 1 } }
     defer { presence.stop() }
-    let watch = try slot.watch { changes.signal { $0 += 1 } }
+    let watch = try onRecord { try slot.watch { changes.signal { $0 += 1 } } }
     defer { watch.stop() }
     while true {
       let seen = changes.withLock { $0 }
@@ -110,20 +110,18 @@ final class Waking: Sendable {
 
   /// Reads without the lock first: among many waiting processes, most have nothing to change.
   private func look(_ start: MemberStart?, _ slot: Slot) throws(WormholeError) -> Turn {
-    let content = try slot.read()
+    let content = try onRecord { try slot.read() }
     let turn = try turn(content, start)
     guard case .mine = turn else { return turn }
     let record = WakeRecord(content)
     try checkTime(record?.failure == nil ? nil : record)
     var taken = turn
-    do {
+    try onRecord {
       try slot.change("wake", patience: Patience(until: deadline, cancellation: cancellation)) {
         taken = try self.turn($0, start)
         guard case .mine(let record) = taken else { return .none }
         return .put(try BinaryEncoder().encode(record))
       }
-    } catch {
-      throw renamed(error)
     }
     return taken
   }
@@ -163,13 +161,18 @@ final class Waking: Sendable {
       hint: "check the launch command with 'wormhole wake \(name.shellWord) --show'")
   }
 
-  /// Returns the error under the name that the caller knows, not under the slot's name.
-  private func renamed(_ error: any Error) -> WormholeError {
-    guard var error = error as? WormholeError else {
-      return WormholeError(.system, "wake", name, because: "\(error)")
+  /// Gives errors of the record the name that the caller knows, in place of the slot's name.
+  @discardableResult
+  private func onRecord<Result>(_ body: () throws -> Result) throws(WormholeError) -> Result {
+    do {
+      return try body()
+    } catch {
+      guard var error = error as? WormholeError else {
+        throw WormholeError(.system, "wake", name, because: "\(error)")
+      }
+      (error.operation, error.subject) = ("wake", name)
+      throw error
     }
-    (error.operation, error.subject) = ("wake", name)
-    return error
   }
 
   // MARK: Starting
