@@ -84,7 +84,7 @@ struct OfficeCommandTests {
   @Test func aPurchaseIsConfirmedOnlyWhenItIsDurable() throws {
     let cinema = try Cinema()
     try cinema.office(.phone).sell(31413, to: "me")
-    let outcome = try cinema.start(.watch, "buy", "34340", faults: "fsync@1+:before:fail=EIO")
+    let outcome = try cinema.start(.watch, "buy", "34340", faults: "fsync~/next@1+:before:fail=EIO")
       .outcome()
     #expect(outcome.status != .exited(0))
     #expect(outcome.output.isEmpty)
