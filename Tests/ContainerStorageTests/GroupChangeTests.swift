@@ -131,16 +131,21 @@ import WormholeSyscalls
     #expect(try [left.add(), right.add()] == [place == "right" ? 1 : 2, 2], "the locks are free")
   }
 
-  /// With `.power`, each changed slot is synced, in order, after the last commit.
-  @Test func allChangedSlotsAreSynced() throws {
-    for slot in [left, right] { try slot.add(durability: .power) }
-    let calls = try FaultPoints.with {
-      try container.move([left, right], durability: .power)
+  /// With `.power`, or where the value before was not saved, each changed slot is synced, in order,
+  /// after the last commit.
+  @Test(arguments: [Durability.power, .process])
+  func allChangedSlotsAreSynced(_ durability: Durability) throws {
+    for slot in [left, right] { for _ in 1...2 { try slot.add() } }
+    for name in ["left", "right"] {
+      let path = container.path + "/channels/\(name)/kept.plist"
+      #expect(try run("touch", ["-d", "1 hour ago", path]).status == .exited(0))
     }
-    let syncs = calls.filter { $0.hasPrefix("fsync ") && !$0.hasSuffix("/next") }
+    let other = try Container.open(container.path, options: .testing())
+    let slots = try ["left", "right"].map { try other.slot(.channels, $0) }
+    let calls = try FaultPoints.with { try other.move(slots, durability: durability) }
+    let syncs = calls.filter { $0.wholeMatch(of: /fsync .*\/(left|right)/) != nil }
     #expect(syncs.map { $0.split(separator: "/").last } == ["left", "right"])
-    #expect(
-      calls.last { $0.hasPrefix("rename ") }.map { calls.firstIndex(of: $0)! }!
-        < calls.firstIndex(of: syncs[0])!)
+    let last = try #require(calls.lastIndex { $0.hasPrefix("rename ") })
+    #expect(last < (try #require(calls.firstIndex { $0 == syncs.first })))
   }
 }

@@ -100,6 +100,16 @@ import WormholeSyscalls
     #expect(try slot.number() == 4)
   }
 
+  /// A put that does not ask for .power reports no error; the next put tries again.
+  @Test func aNameThatCouldNotBeSyncedIsSyncedByTheNextPut() throws {
+    let rule = FaultRule(.fsync, number: 2, .fail(.inputOutput))
+    let first = try FaultPoints.with([rule]) { try slot.add() }
+    #expect(Self.steps(first) == ["fsync next", "fsync n"])
+    #expect(Self.steps(try FaultPoints.with { try slot.add() }) == ["fsync n", "fsync channels"])
+    #expect(Self.steps(try FaultPoints.with { try slot.add() }) == [])
+    #expect(try slot.number() == 3)
+  }
+
   /// A name that its writer has synced needs no second sync; an erased value's name neither.
   @Test func aNameIsSyncedOnce() throws {
     for _ in 1...2 { try slot.add(durability: .power) }

@@ -51,6 +51,27 @@ extension Commit {
     return directory.trySyncNames() == nil
   }
 
+  /// Syncs the name of the new value, once the lock is free; a failure is an error only of a change
+  /// that has asked for it.
+  func syncName(_ operation: @autoclosure () -> String) throws(WormholeError) {
+    guard !Mutants.has(.noDirectorySync) else { return }
+    do throws(Errno) {
+      if isDurable {
+        try directory.syncNames()
+      } else if let failure = directory.trySyncNames() {
+        return container.log(
+          .notice, "could not sync the name of the value of '\(slot.name)': \(failure)",
+          about: slot.logSubject, because: failure)
+      }
+      staged?.isNameDurable.store(true, ordering: .releasing)
+    } catch {
+      throw WormholeError(
+        .notDurable, operation(), slot.name,
+        because: "the change is done, but the directory could not be synced: \(error)",
+        hint: "write the value again, because a power cut may undo the change", errno: error)
+    }
+  }
+
   private mutating func keptIsOld(_ old: FileStatus?) -> Bool {
     let now = container.options.environment.now()
     if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }

@@ -18,8 +18,8 @@ struct Commit {
   var isErasing = false
   /// Whether the old value is the previous value, or becomes it, so that its time is renewed.
   var renewsKept = false
-  /// Whether the caller has to sync the new value's name before it reports the change.
-  var syncsName = false
+  /// Whether the new value's name is synced, with ``syncName(_:)``, before the change is reported.
+  var syncsName: Bool
   /// The caller's note about the new value.
   private var note: Int?
   /// The new file, if it stays open.
@@ -41,6 +41,7 @@ struct Commit {
     self.staging = staging
     self.old = old
     isDurable = durability == .power
+    syncsName = isDurable
   }
 
   /// Stages the new value and exchanges the files.

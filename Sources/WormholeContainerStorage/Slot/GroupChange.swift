@@ -41,7 +41,8 @@ private struct GroupChange {
   let durability: Durability
   let patience: Patience
   private var executors: [LockExecutor] = []
-  private var committed: [(slot: Slot, commit: Committed)] = []
+  /// The commits whose names are synced after unlocking.
+  private var unsynced: [Commit] = []
 
   init(slots: [Slot], operation: String, durability: Durability, patience: Patience) {
     self.slots = slots
@@ -53,7 +54,7 @@ private struct GroupChange {
   mutating func run(_ body: ([Slot.Content]) throws -> [Change]) throws {
     for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
       // Synced after unlocking: waiters can commit in the meantime and share the syncs.
-      for (slot, commit) in committed { try slot.makeDurable(commit, durability, operation) }
+      for commit in unsynced { try commit.syncName(operation) }
       return
     }
     throw superseded
@@ -104,7 +105,7 @@ private struct GroupChange {
       guard try !executors[index].isSuperseded() else { return try runsAgain(index) }
     }
     var done: [Int] = []
-    committed = []
+    unsynced = []
     for index in slots.indices {
       guard case .put(let bytes, let note) = changes[index] else { continue }
       switch commit(bytes, note, index, over: found[index]) {
@@ -146,7 +147,7 @@ private struct GroupChange {
     let outcome = Result { () throws(Errno) in try commit.run(bytes, note) }
     if case .success(.committed) = outcome {
       _ = executors[index].keep(commit.staged)
-      committed.append((slots[index], Committed(commit)))
+      if commit.syncsName { unsynced.append(commit) }
       slots[index].noteUnsaved(commit.unsaved)
     }
     return outcome

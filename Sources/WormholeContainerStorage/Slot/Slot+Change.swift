@@ -9,20 +9,6 @@ package enum Change: Sendable {
   case put([UInt8], note: Int? = nil)
 }
 
-/// What is left to do for a commit once the lock is free.
-struct Committed {
-  let directory: SlotDirectory
-  /// The new file, if it stays open.
-  let file: CommittedFile?
-  let syncsName: Bool
-
-  init(_ commit: Commit) {
-    directory = commit.directory
-    file = commit.staged
-    syncsName = commit.syncsName
-  }
-}
-
 /// The outcome of a change that did not fail.
 package enum ChangeOutcome: Sendable, Equatable { case committed, unchanged }
 
@@ -43,17 +29,17 @@ extension Slot {
     // Built only for an error.
     var operation: String { "\(verb) \(title)" }
     let policy = policy ?? container.policy
-    var committed: Committed?
+    var unsynced: Commit?
     let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)
       run.isErasing = erasing
       let outcome = try run.run(body)
-      committed = run.committed
+      unsynced = run.unsynced
       return outcome
     }
     // Synced after the turn ends: waiting threads can commit in the meantime and share the next
     // sync.
-    try committed.map { try makeDurable($0, durability, operation) }
+    if let unsynced { try unsynced.syncName(operation) }
     return outcome
   }
 
@@ -70,29 +56,6 @@ extension Slot {
     throw WormholeError(
       .tooLarge, operation(), name,
       because: "the value takes \(bytes.count) bytes, and the limit is \(limit)")
-  }
-
-  /// Syncs the name that a commit has made, if the caller has requested it, or if the value before
-  /// was neither saved nor synced.
-  func makeDurable(
-    _ commit: Committed, _ durability: Durability, _ operation: @autoclosure () -> String
-  ) throws(WormholeError) {
-    guard durability == .power || commit.syncsName, !Mutants.has(.noDirectorySync) else { return }
-    do throws(Errno) {
-      if durability == .power {
-        try commit.directory.syncNames()
-      } else if let failure = commit.directory.trySyncNames() {
-        return container.log(
-          .notice, "could not sync the name of the value of '\(name)': \(failure)",
-          about: logSubject, because: failure)
-      }
-      commit.file?.isNameDurable.store(true, ordering: .releasing)
-    } catch {
-      throw WormholeError(
-        .notDurable, operation(), name,
-        because: "the change is done, but the directory could not be synced: \(error)",
-        hint: "write the value again, because a power cut may undo the change", errno: error)
-    }
   }
 
   /// Waits in this process's own queue, and marks the thread as inside an update.
@@ -130,7 +93,8 @@ private struct ChangeRun {
   private var note: Int?
   private var old = FoundFile.missing
   private var retired: CommittedFile?
-  private(set) var committed: Committed?
+  /// The commit, if its name is synced after the turn.
+  private(set) var unsynced: Commit?
   private var bodyError: (any Error)?
 
   init(_ slot: Slot, _ executor: LockExecutor, _ durability: Durability) {
@@ -185,7 +149,7 @@ private struct ChangeRun {
       switch outcome {
       case .committed:
         retired = executor.keep(commit.staged)
-        committed = Committed(commit)
+        if commit.syncsName { unsynced = commit }
         slot.noteUnsaved(commit.unsaved)
         guard let failure = commit.eraseOld() else { return .committed }
         executor.fail(
