@@ -116,6 +116,6 @@ extension Carrier {
 }
 
 extension Elsewhere {
-  /// The machines that were the home, when this one is no longer.
+  /// The earlier homes, once `machine` is no longer the home.
   var followed: [String] { Array((before + [machine].compactMap { $0 }).suffix(Self.mostBefore)) }
 }

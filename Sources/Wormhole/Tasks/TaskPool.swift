@@ -27,7 +27,7 @@ enum TaskPool {
     let isThere = Monitor(false)
     Task.detached { isThere.signal { $0 = true } }
     _ = isThere.wait(until: .now + longestStart) { $0 ? () : nil }
-    // Also where all threads are busy: one call at most waits for them.
+    // Set where all threads are busy too: only the first call waits for a thread.
     hasStarted.store(true, ordering: .releasing)
   }
 

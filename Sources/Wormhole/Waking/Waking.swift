@@ -38,7 +38,7 @@ final class Waking: Sendable {
     machine = isPresent ? nil : try Self.machine(home, in: container.storage)
   }
 
-  /// The machine that a carrier can ask to start the program; nil for a member of this one.
+  /// The machine that a carrier can ask to start the program; nil for a member of this machine.
   private static func machine(
     _ home: MemberDirectory?, in storage: Container
   ) throws(WormholeError) -> String? {
