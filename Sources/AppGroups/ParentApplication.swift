@@ -1,5 +1,4 @@
 public import Foundation
-internal import Synchronization
 public import Wormhole
 internal import WormholeDropIns
 internal import WormholePropertyLists

@@ -1,6 +1,5 @@
 internal import Dispatch
 public import Foundation
-internal import Synchronization
 internal import Wormhole
 internal import WormholeContainerStorage
 internal import WormholePropertyLists

@@ -47,6 +47,22 @@ import WormholeSyscalls
     }
   }
 
+  /// All names of another directory are new; after a loss nothing is known of any name.
+  @Test func whatASlowListenerIsToldOfSeveralSignals() {
+    func merged(_ signals: Watcher.Signal...) -> Watcher.Signal {
+      var due = Watcher.Signal.changed([])
+      for signal in signals { due.add(signal) }
+      return due
+    }
+    #expect(merged(.changed(["a"]), .changed(["b", "a"])) == .changed(["a", "b", "a"]))
+    #expect(merged(.changed(["a"]), .replaced) == .replaced)
+    #expect(merged(.replaced, .changed(["a"])) == .replaced)
+    #expect(merged(.replaced, .replaced) == .replaced)
+    #expect(merged(.replaced, .lookAgain) == .lookAgain)
+    #expect(merged(.lookAgain, .replaced) == .lookAgain)
+    #expect(merged(.changed(["a"]), .gone) == .lookAgain)
+  }
+
   /// A handler that does not return for a long time is notified of a loss afterwards.
   @Test func aFeedOfTooManyChangesReportsALoss() throws {
     let path = [Container.Folder.channels.rawValue]

@@ -35,9 +35,9 @@ final class ContextInbox: Service {
   private let home: MemberDirectory
   private let queue = WorkQueue()
   private let worker: Worker
+  private let folder: NoticedFolder
   private let listeners = Monitor<[ObjectIdentifier: MemberListener<Context>]>(
     [:])
-  private let watch = Monitor<NamedWatch?>(nil)
   private let isClosed = Monitor(false)
   /// The contexts that listeners are receiving now, by sender: a context counts as received from
   /// the call of the listener.
@@ -47,6 +47,7 @@ final class ContextInbox: Service {
     self.container = container
     self.home = home
     worker = Worker(on: queue, staysOnQueue: true)
+    folder = NoticedFolder(worker)
     worker.begin { [weak self] in self?.look() }
   }
 
@@ -65,14 +66,11 @@ final class ContextInbox: Service {
         .notJoined, "receive contexts of", home.name, because: "the member has left",
         hint: "join again")
     }
-    try watch.withLock { watch throws(WormholeError) in
-      guard watch == nil else { return }
-      watch = try naming("watch contexts of", home.name, at: home) { () throws(Errno) in
-        try home.watch(.context) { [weak self] signal in
-          // Listing would make the folder again, although the member's directory may be about to
-          // disappear.
-          if signal != .gone { self?.worker.trigger() }
-        }
+    try naming("watch contexts of", home.name, at: home) { () throws(Errno) in
+      try folder.begin { hear throws(Errno) in
+        // Listing would make the folder again, although the member's directory may be about to
+        // disappear.
+        try home.watch(.context) { signal in if signal != .gone { hear(.lookAgain) } }
       }
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
@@ -90,7 +88,7 @@ final class ContextInbox: Service {
 
   func close() {
     isClosed.withLock { $0 = true }
-    watch.withLock { $0.take() }?.stop()
+    folder.stop()
     for listener in listeners.withLock({ Array($0.values) }) { listener.left() }
   }
 
@@ -126,7 +124,7 @@ final class ContextInbox: Service {
       .error, "cannot receive a context of '\(home.name)': \(error)",
       about: LogSubject(member: home.name), because: error)
     guard !isClosed.withLock({ $0 }) else { return }
-    worker.retry()
+    folder.retry()
   }
 
   /// Handles the waiting context of one sender; false if none waits or there is no listener.

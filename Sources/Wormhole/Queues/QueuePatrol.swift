@@ -11,13 +11,13 @@ final class QueuePatrol: Sendable {
   private let own: String
   private let container: SharedContainer
   private let worker: Worker
+  private let workers: NoticedFolder
   private let state = Monitor(State())
 
   private struct State {
     var observer = ClaimObserver()
     /// The watches on the ends of the other workers.
     var ends: [String: NamedWatch] = [:]
-    var coming: NamedWatch?
   }
 
   /// How often the claims of others are looked for, while there are other workers: a message that
@@ -29,12 +29,14 @@ final class QueuePatrol: Sendable {
     self.own = own
     self.container = container
     worker = Worker(on: WorkQueue(), staysOnQueue: true, container.options.time)
+    workers = NoticedFolder(worker)
   }
 
   func begin() throws(Errno) {
     worker.begin { [weak self] in self?.look() }
-    let coming = try queue.watch(.workers) { [weak self] _ in self?.worker.trigger() }
-    state.withLock { $0.coming = coming }
+    try workers.begin { hear throws(Errno) in
+      try queue.watch(.workers) { _ in hear(.lookAgain) }
+    }
     worker.run()
   }
 
@@ -43,11 +45,9 @@ final class QueuePatrol: Sendable {
 
   func stop() {
     worker.end()
-    let watches = state.withLock { state in
-      defer { (state.ends, state.coming) = ([:], nil) }
-      return Array(state.ends.values) + (state.coming.map { [$0] } ?? [])
-    }
-    for watch in watches { watch.stop() }
+    workers.stop()
+    let ends = state.withLock { exchange(&$0.ends, with: [:]) }
+    for watch in ends.values { watch.stop() }
   }
 
   private func look() {

@@ -1,5 +1,4 @@
 internal import FoundationEssentials
-internal import Synchronization
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls

@@ -1,4 +1,3 @@
-internal import Synchronization
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
@@ -13,7 +12,7 @@ final class DueMessages: Sendable {
   private let container: SharedContainer
   private let epoch: Int
   private let worker: Worker
-  private let watch = Monitor<NamedWatch?>(nil)
+  private let later: NoticedFolder
   private let state = Monitor(State())
 
   struct State {
@@ -59,35 +58,28 @@ final class DueMessages: Sendable {
     self.epoch = epoch
     self.container = container
     worker = Worker(on: container.background, staysOnQueue: true, container.options.time)
+    later = NoticedFolder(worker)
   }
 
   func begin() throws(Errno) {
-    try watch.withLock { watch throws(Errno) in
-      guard watch == nil, !Mutants.has(.ignoreDue) else { return }
+    guard !Mutants.has(.ignoreDue) else { return }
+    try later.begin { hear throws(Errno) in
       worker.begin { [weak self] in self?.move() }
-      watch = try home.watch(.later, makes: false) { [weak self] signal in
-        guard let self else { return }
-        if case .changed(let names) = signal {
-          state.withLock { state in
-            for name in names { if let one = DelayedName(name) { state.add(one) } }
-          }
-        } else {
-          state.withLock { $0.limit = .min }
-        }
-        worker.trigger()
-      }
+      let watch = try home.watch(.later, makes: false, hear)
       worker.trigger()
+      return watch
     }
   }
 
   func stop() {
     worker.end()
-    watch.withLock { $0.take() }?.stop()
+    later.stop()
   }
 
   private var now: Int64 { container.options.environment.sinceEpoch() }
 
   private func move() {
+    takeNotices()
     do throws(Errno) {
       while true {
         let now = now
@@ -102,8 +94,7 @@ final class DueMessages: Sendable {
       container.log(
         .error, "cannot deliver the delayed messages of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
-      state.withLock { $0.limit = .min }
-      return worker.retry()
+      return later.retry()
     }
     guard let pause = state.withLock({ $0.pause(from: now) }) else { return }
     // A test's clock is set by the test alone.
@@ -111,19 +102,21 @@ final class DueMessages: Sendable {
     worker.trigger(at: container.options.time.now + .nanoseconds(min(pause, longest)))
   }
 
+  private func takeNotices() {
+    let notices = later.take()
+    state.withLock { state in
+      guard case .changed(let names) = notices else { return state.limit = .min }
+      for name in names { if let one = DelayedName(name) { state.add(one) } }
+    }
+  }
+
   private func list() throws(Errno) {
-    // A message that comes during the listing is told of.
-    state.withLock { $0 = State(limit: .max) }
     var found = try Self.names(in: home)
     let isCut = found.count > Self.window
     if isCut { found.removeLast(found.count - Self.window) }
-    state.withLock { [found] state in
-      let told = state.known
-      let limit = min(state.limit, isCut ? found.last!.due : .max)
-      state = State(known: SortedQueue(found), limit: limit)
-      var rest = told
-      while !rest.isEmpty { state.add(rest.removeFirst()) }
-    }
+    // The next run is told of a message that came during the listing.
+    let listed = State(known: SortedQueue(found), limit: isCut ? found.last!.due : .max)
+    state.withLock { $0 = listed }
   }
 
   private static func names(in home: MemberDirectory) throws(Errno) -> [DelayedName] {

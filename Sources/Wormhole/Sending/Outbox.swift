@@ -15,7 +15,6 @@ final class Outbox: Service {
   /// Messages sent before this stamp were sent by an earlier incarnation.
   private let joined: MessageStamp
   private let state = Monitor(State())
-  private let watch = Monitor<NamedWatch?>(nil)
   let expiries: Expiries
 
   private struct State {
@@ -58,9 +57,6 @@ final class Outbox: Service {
     }
   }
 
-  /// The notices to process next.
-  private let news = Monitor(Watcher.Signal.changed([]))
-
   private struct WeakSent {
     let identifier: ObjectIdentifier
     let since: MessageStamp?
@@ -76,6 +72,7 @@ final class Outbox: Service {
 
   /// Reads receipts, one run at a time, so that outcomes are reported in order.
   private let worker: Worker
+  private let receipts: NoticedFolder
   private let hasClosed = Atomic<Bool>(false)
 
   init(_ container: SharedContainer, _ home: MemberDirectory, joined: MessageStamp) {
@@ -84,6 +81,7 @@ final class Outbox: Service {
     self.joined = joined
     expiries = Expiries(container)
     worker = Worker(on: container.background)
+    receipts = NoticedFolder(worker)
     worker.begin { [weak self] in self?.look() }
   }
 
@@ -157,7 +155,7 @@ final class Outbox: Service {
       remove(listener)
       listener.left()
     }
-    news.withLock { $0 = .lookAgain }
+    receipts.loseTrack()
     worker.run()
   }
 
@@ -170,15 +168,10 @@ final class Outbox: Service {
   }
 
   private func begin() throws(WormholeError) {
-    try watch.withLock { watch throws(WormholeError) in
-      guard watch == nil else { return }
-      watch = try naming("watch receipts of", home.name, at: home) { () throws(Errno) in
-        try home.watch(.receipts) { [weak self] signal in
-          // Reading would make the directory again, and the member's whole directory may go.
-          guard let self, signal != .gone else { return }
-          news.withLock { $0.add(signal) }
-          worker.trigger()
-        }
+    try naming("watch receipts of", home.name, at: home) { () throws(Errno) in
+      try receipts.begin { hear throws(Errno) in
+        // Reading would make the directory again, and the member's whole directory may go.
+        try home.watch(.receipts) { signal in if signal != .gone { hear(signal) } }
       }
     }
   }
@@ -194,7 +187,7 @@ final class Outbox: Service {
     hasClosed.store(true, ordering: .sequentiallyConsistent)
     worker.end()
     worker.drain()
-    watch.withLock { $0.take() }?.stop()
+    receipts.stop()
     expiries.close()
     let (waiting, listeners) = state.withLock { state in
       (state.waiting.values.flatMap { $0.compactMap(\.sent) }, Array(state.listeners.values))
@@ -210,16 +203,14 @@ final class Outbox: Service {
   /// After a notice, reads the new receipts only: pending ones, perhaps old, are not read again for
   /// each arrival.
   private func look() {
-    let looked = news.withLock { exchange(&$0, with: .changed([])) }
     var found: [ReceiptName]
-    switch looked {
+    switch receipts.take() {
     case .changed(let names): found = names.compactMap { ReceiptName($0) }
     default:
       do throws(Errno) {
         found = try Receipts.list(home)
       } catch {
-        news.withLock { $0 = .lookAgain }
-        worker.retry()
+        receipts.retry()
         return container.log(
           .error, "cannot list the receipts of '\(home.name)': \(error)",
           about: LogSubject(member: home.name), because: error)

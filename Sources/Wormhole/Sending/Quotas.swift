@@ -158,8 +158,8 @@ final class Quotas: Service {
   private final class RoomWaiter {
     private let time: MailTime
     private let deadline: Instant
-    private let departures = Monitor(0)
-    private var seen = 0
+    private let departures = NoticeCount()
+    private var isFirst = true
     /// The free space required to continue.
     ///
     /// If a little were enough, a sender that had to wait would count again for each message. The
@@ -176,11 +176,9 @@ final class Quotas: Service {
       self.reserve = reserve
       self.time = time
       deadline = time.now + patience
-      time.moved?.ring(at: deadline) { [departures] in departures.signal { $0 += 1 } }
+      time.moved?.ring(at: deadline) { [departures] in departures.add() }
       watch = try naming("watch inbox of", home.name, at: home) { () throws(Errno) in
-        try home.watch(.inbox, [.movedFrom, .deleted]) { [departures] _ in
-          departures.signal { $0 += 1 }
-        }
+        try home.watch(.inbox, [.movedFrom, .deleted]) { [departures] _ in departures.add() }
       }
     }
 
@@ -197,16 +195,9 @@ final class Quotas: Service {
       isOver = left <= .zero
       reserve = isOver ? 1 : max(1, reserve / 2)
       if isOver { return true }
-      let end = Instant.now + min(left, .milliseconds(seen == 0 ? 10 : 1000))
-      var now: Int?
-      repeat {
-        // A task may be cancelled during the wait.
-        let look = OffPool.cancellation == nil ? end : min(end, .now + .milliseconds(25))
-        now = departures.wait(until: look) { [seen] in $0 > seen ? $0 : nil }
-        if OffPool.isCancelled { return false }
-      } while now == nil && Instant.now < end
-      seen = max(seen, now ?? 1)
-      return true
+      departures.wait(until: .now + min(left, .milliseconds(isFirst ? 10 : 1000)))
+      isFirst = false
+      return !OffPool.isCancelled
     }
   }
 }

@@ -54,15 +54,12 @@ extension SharedContainer {
 private final class Standby {
   private let storage: Container
   private let home: MemberDirectory
-  /// The number of notices of an end; a notice may come without an end.
-  private let ends = Monitor(0)
-  private var seen = 0
+  /// The notices of an end; a notice may come without an end.
+  private let ends = NoticeCount()
   private var watch: NamedWatch?
 
   /// How often the holder is looked for without a notice: its directory may be another one by now.
   private static let period = Duration.seconds(1)
-  /// How often a waiting call of a task looks whether the task was cancelled.
-  private static let tick = Duration.milliseconds(100)
 
   init(_ name: String, _ storage: Container) throws(WormholeError) {
     try storage.checkOwner("join as", name)
@@ -71,7 +68,7 @@ private final class Standby {
     let ends = ends
     do throws(Errno) {
       if Mutants.has(.ignoreStandbyNotice) { return }
-      watch = try home.watchEnd { ends.signal { $0 += 1 } }
+      watch = try home.watchEnd { ends.add() }
     } catch {
       throw WormholeError(error, "watch member", name, at: home)
     }
@@ -84,17 +81,9 @@ private final class Standby {
     while deadline.map({ .now < $0 }) ?? true {
       try OffPool.checkCancellation("join as", home.name)
       let next = Instant.now + Self.period
-      let end = deadline.map { min($0, next) } ?? next
-      var heard: Int?
-      repeat {
-        let look = OffPool.cancellation == nil ? end : min(end, .now + Self.tick)
-        heard = ends.wait(until: look) { [seen] in $0 > seen ? $0 : nil }
-        try OffPool.checkCancellation("join as", home.name)
-      } while heard == nil && Instant.now < end
-      if let heard {
-        seen = heard
-        return true
-      }
+      let isNoticed = ends.wait(until: deadline.map { min($0, next) } ?? next)
+      try OffPool.checkCancellation("join as", home.name)
+      if isNoticed { return true }
       // The member's directory may have been removed and made again.
       guard let present = try storage.existingMember(home.name) else { return true }
       let operation = "read the presence of member"

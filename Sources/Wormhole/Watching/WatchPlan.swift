@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Synchronization
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
 internal import WormholeSyscalls

@@ -1,4 +1,3 @@
-internal import Synchronization
 package import WormholeSyscalls
 
 /// All external inputs of a container in a single type, under the control of tests.

@@ -1,4 +1,3 @@
-internal import Synchronization
 package import WormholeSyscalls
 
 /// Selects the container that orders the accesses to a path: the group's container for files in the

@@ -38,9 +38,10 @@ package final class DirectoryFeed: Sendable {
     case lost
   }
 
-  private let due = Monitor<Change>(.names([]))
   private let worker = Worker()
-  private let watch = Monitor<NamedWatch?>(nil)
+  private let folder: NoticedFolder
+  /// Whether the directory was replaced since the last report.
+  private let isReplaced = Monitor(false)
 
   /// - Parameters:
   ///   - path: the names that lead to the directory, from the container's own.
@@ -49,39 +50,37 @@ package final class DirectoryFeed: Sendable {
     _ container: Container, _ path: [String], _ interest: Interest,
     _ handler: @escaping @Sendable (Change) -> Void
   ) throws(WormholeError) {
-    worker.begin { [due] in
-      let change = due.withLock { exchange(&$0, with: .names([])) }
-      if change != .names([]) { handler(change) }
+    folder = NoticedFolder(worker)
+    worker.begin { [weak folder, isReplaced] in
+      guard let folder else { return }
+      if let change = Self.take(from: folder, isReplaced) { handler(change) }
     }
     do throws(Errno) {
-      let watch = try NamedWatch(container, path, interest.mask) { [weak self] in self?.hear($0) }
-      self.watch.withLock { $0 = watch }
+      try folder.begin { [isReplaced] hear throws(Errno) in
+        try NamedWatch(container, path, interest.mask) { signal in
+          if signal == .replaced { isReplaced.withLock { $0 = true } }
+          if signal != .gone { hear(signal) }
+        }
+      }
     } catch {
       throw container.watchError(error, "watch", path.last ?? "", path.joined(separator: "/"))
     }
   }
 
-  private func hear(_ signal: Watcher.Signal) {
-    let isPolling = watch.withLock { $0?.isPolling ?? false }
-    due.withLock { due in
-      switch (signal, due) {
-      case (.changed(let more), .names(let names)):
-        // A handler that waits too long has lost notices, as with a full queue of the kernel.
-        due =
-          names.count + more.count <= Watcher.Signal.most ? .names(names + more) : .lost
-      case (.changed, _): break
-      case (.lookAgain, .lost): break
-      case (.lookAgain, .replaced) where isPolling: break
-      case (.lookAgain, _): due = isPolling ? .polled : .lost
-      case (.replaced, .lost), (.gone, _): break
-      case (.replaced, _): due = .replaced
-      }
+  /// Returns what to report; nil for nothing.
+  private static func take(from folder: NoticedFolder, _ isReplaced: Monitor<Bool>) -> Change? {
+    let wasReplaced = isReplaced.withLock { exchange(&$0, with: false) }
+    switch folder.take() {
+    case .changed(let names): return names.isEmpty ? nil : .names(names)
+    case .replaced: return .replaced
+    case .lookAgain, .gone:
+      // A handler that waits too long has lost notices, as with a full queue of the kernel.
+      return !folder.isPolling ? .lost : wasReplaced ? .replaced : .polled
     }
-    worker.trigger()
   }
 
   /// Ends the watch.
-  package func stop() { watch.withLock { $0.take() }?.stop() }
+  package func stop() { folder.stop() }
 
   deinit { stop() }
 }

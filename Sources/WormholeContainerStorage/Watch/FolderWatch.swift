@@ -15,10 +15,8 @@ package final class FolderWatch: Sendable {
   private let handler: @Sendable (Change) -> Void
   /// The reported names, as they are in the folder.
   private let known = Monitor<Set<String>>([])
-  /// The names to check.
-  private let due = Monitor(Watcher.Signal.changed([]))
-  private let watch = Monitor<NamedWatch?>(nil)
   private let worker = Worker()
+  private let notices: NoticedFolder
   /// Retries periodically after a failed check.
   private let retrying = Monitor<Watch?>(nil)
 
@@ -29,6 +27,7 @@ package final class FolderWatch: Sendable {
     self.container = container
     self.folder = folder
     self.handler = handler
+    notices = NoticedFolder(worker)
   }
 
   fileprivate func begin(
@@ -38,30 +37,20 @@ package final class FolderWatch: Sendable {
     worker.begin { [weak self] in self?.look() }
     do throws(Errno) {
       let mask: InotifyMask = [.created, .movedTo, .movedFrom, .deleted]
-      let watch = try NamedWatch(container, [folder.rawValue], mask, ended: ended) {
-        [weak self] signal in self?.hear(signal)
+      try notices.begin { hear throws(Errno) in
+        try NamedWatch(container, [folder.rawValue], mask, ended: ended, hear)
       }
-      self.watch.withLock { $0 = watch }
     } catch {
       throw container.watchError(error, "watch", folder.rawValue, folder.rawValue)
     }
     if early?.isEmpty == true { return }
-    due.withLock { $0 = .lookAgain }
-    look()
-  }
-
-  private func hear(_ signal: Watcher.Signal) {
-    due.withLock { $0.add(signal) }
-    worker.trigger()
+    notices.loseTrack()
+    worker.run()
   }
 
   private func look() {
-    // One lock covers checking and reporting: an older check must not report after a newer one, or
-    // it would revoke the newer report.
-    // If the watch was stopped during a check, no further check follows.
-    guard let watch = watch.withLock({ $0 }) else { return endRetrying() }
+    let due = notices.take()
     known.withLock { known in
-      let due = due.withLock { exchange(&$0, with: .changed([])) }
       do throws(WormholeError) {
         var (now, names): (Set<String>?, Set<String>) = (nil, [])
         if case .changed(let changed) = due {
@@ -73,12 +62,12 @@ package final class FolderWatch: Sendable {
         for name in names.sorted() {
           let isThere = now?.contains(name) ?? container.hasFile(name, in: folder)
           if let change = note(name, isThere: isThere, &known) {
-            watch.call { handler(change) }
+            notices.call { handler(change) }
           }
         }
         endRetrying()
       } catch {
-        self.due.withLock { $0 = .lookAgain }
+        notices.loseTrack()
         retry(error)
       }
     }
@@ -87,10 +76,12 @@ package final class FolderWatch: Sendable {
   private func retry(_ error: WormholeError) {
     let isFirst = retrying.withLock { retrying in
       guard retrying == nil else { return false }
-      retrying = Watcher.shared.poll { [weak self] in self?.hear($0) }
+      retrying = Watcher.shared.poll { [weak self] _ in self?.worker.trigger() }
       return true
     }
     if isFirst { container.log(.warning, error) }
+    // `stop()` may have ended the retries before this one began.
+    if !notices.isActive { endRetrying() }
   }
 
   private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
@@ -104,7 +95,8 @@ package final class FolderWatch: Sendable {
 
   /// Ends the watch; once this has returned, the handler is not called again.
   package func stop() {
-    watch.withLock { $0.take() }?.stop()
+    notices.stop()
+    worker.end()
     endRetrying()
   }
 

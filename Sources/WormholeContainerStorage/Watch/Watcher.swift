@@ -36,15 +36,16 @@ package final class Watcher: Sendable {
 
     /// Merges a later signal, for a listener that has not yet read.
     package mutating func add(_ later: Signal) {
-      guard case .changed(var names) = self, case .changed(let others) = later,
-        names.count + others.count <= Self.most
-      else {
-        self = .lookAgain
-        return
+      switch (self, later) {
+      case (.changed(var names), .changed(let others))
+      where names.count + others.count <= Self.most:
+        self = .changed([])  // Or the names would be copied.
+        names += others
+        self = .changed(names)
+      case (.replaced, .changed): break
+      case (.changed, .replaced), (.replaced, .replaced): self = .replaced
+      default: self = .lookAgain
       }
-      self = .changed([])  // Or the names would be copied.
-      names += others
-      self = .changed(names)
     }
   }
 

@@ -1,5 +1,4 @@
 import WormholeLibC
-import Synchronization
 internal import WormholeCLinux
 
 /// The flags with which a file is opened.
