@@ -188,7 +188,7 @@ struct Demo {
     }
   }
 
-  private func expect(_ status: ExitStatus, of child: Child) throws {
+  private func expect(_ status: ChildStatus, of child: Child) throws {
     let ended = try stage.end(child)
     guard ended == status else {
       throw Failure(

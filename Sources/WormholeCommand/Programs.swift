@@ -33,7 +33,7 @@ enum Programs {
   }
 
   /// Runs a program with this process's own input and output; returns its exit status.
-  static func run(_ words: [String], _ settings: [String]) throws -> ExitStatus {
+  static func run(_ words: [String], _ settings: [String]) throws -> ChildStatus {
     try starting(words[0]) { () throws(Errno) in
       try Interruption.run { () throws(Errno) in
         try Child.spawn(
@@ -43,7 +43,7 @@ enum Programs {
   }
 
   /// Runs a shell command with bytes on its standard input, and with this process's output.
-  static func shell(_ line: String, input: [UInt8], _ settings: [String]) throws -> ExitStatus {
+  static func shell(_ line: String, input: [UInt8], _ settings: [String]) throws -> ChildStatus {
     try starting("sh") { () throws(Errno) in
       let given = try SharedPipe()
       return try feeding(given, input, to: line, settings, output: 1)
@@ -53,14 +53,14 @@ enum Programs {
   /// Runs a shell command that converts a value.
   static func filter(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
-  ) throws -> (status: ExitStatus, output: [UInt8]) {
+  ) throws -> (status: ChildStatus, output: [UInt8]) {
     try starting("sh") { () throws(Errno) in try filter(line, input, settings, limit) }
   }
 
   private static func filter(
     _ line: String, _ input: [UInt8], _ settings: [String], _ limit: Int, error: SharedPipe? = nil,
     ended: () -> Void = {}
-  ) throws(Errno) -> (status: ExitStatus, output: [UInt8]) {
+  ) throws(Errno) -> (status: ChildStatus, output: [UInt8]) {
     let (given, taken) = (try SharedPipe(), try SharedPipe())
     let collected = Monitor(Result<[UInt8], Errno>?.none)
     let collector = try Thread("output") {
@@ -97,7 +97,7 @@ enum Programs {
   /// pipes open for any time.
   static func answer(
     _ line: String, input: [UInt8], _ settings: [String], limit: Int
-  ) throws -> (status: ExitStatus, output: [UInt8], complaint: String) {
+  ) throws -> (status: ChildStatus, output: [UInt8], complaint: String) {
     try starting("sh") { () throws(Errno) in
       let errors = try SharedPipe()
       let tail = Monitor<[UInt8]>([])
@@ -131,7 +131,7 @@ enum Programs {
   private static func feeding(
     _ given: SharedPipe, _ input: [UInt8], to line: String, _ settings: [String], output: CInt,
     error: CInt = 2, _ started: () -> Void = {}
-  ) throws(Errno) -> ExitStatus {
+  ) throws(Errno) -> ChildStatus {
     // Started before the child, which would wait in vain if no thread can be started.
     let begun = Monitor(false)
     let feeder = try Thread("input") {

@@ -48,7 +48,7 @@ package enum Interruption {
   /// reason.
   package static func settle() { state.withLock { _ in } }
 
-  private static func handle(_ signal: Signals.Arrival) {
+  private static func handle(_ signal: CaughtSignal) {
     state.withLock { state in
       if !state.children.isEmpty || state.begin != nil {
         let isFirst = state.passedOn == nil
@@ -107,7 +107,7 @@ package enum Interruption {
   }
 
   /// Runs a child to its end; in the meantime the child gets the signals.
-  package static func run(_ start: () throws(Errno) -> Child) throws(Errno) -> ExitStatus {
+  package static func run(_ start: () throws(Errno) -> Child) throws(Errno) -> ChildStatus {
     let child = try state.withLock { state throws(Errno) in
       if state.begin != nil, state.passedOn != nil { throw .interrupted }
       let child = try start()

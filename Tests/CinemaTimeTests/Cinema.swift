@@ -123,7 +123,7 @@ final class AppProcess: Sendable {
   }
 
   /// Waits until the app has ended on its own.
-  func wait() throws -> WormholeSyscalls.ExitStatus {
+  func wait() throws -> ChildStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
       hasEnded = true

@@ -165,7 +165,7 @@ final class TerminalRun: Sendable {
     guard found != nil else { throw TooLate(description: "\(line) in \(lines)") }
   }
 
-  func wait() throws -> WormholeSyscalls.ExitStatus {
+  func wait() throws -> ChildStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
       hasEnded = true

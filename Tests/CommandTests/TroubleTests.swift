@@ -35,7 +35,7 @@ import WormholeSyscalls
       }
       // If the lock cannot be taken, the program is not started.
       let statuses: [Int32] = words.contains("--exec") ? [73, 125] : [73]
-      #expect(statuses.map(ExitStatus.exited).contains(outcome.status), "\(place)@\(number)")
+      #expect(statuses.map(ChildStatus.exited).contains(outcome.status), "\(place)@\(number)")
       #expect(outcome.errors.contains("free space on the file system, and try again\n"))
       #expect(try stage.state() == before, "\(place)@\(number)")
     }

@@ -61,7 +61,7 @@ final class TypedTerminal: Sendable {
     guard found != nil else { throw TooLate(description: "'\(text)' in '\(self.text)'") }
   }
 
-  func wait() throws -> ExitStatus {
+  func wait() throws -> ChildStatus {
     try hasEnded.withLock { hasEnded in
       let status = try child.wait()
       hasEnded = true

@@ -4,7 +4,7 @@ import WormholeSyscalls
 
 /// The results of a separate process that uses a container: how each of its steps ended.
 struct Probe {
-  let status: ExitStatus
+  let status: ChildStatus
   let steps: [String: String]
   let text: String
 

@@ -2,7 +2,7 @@ package import WormholeSyscalls
 
 /// The output, errors and status of a program that has ended.
 package struct ProcessOutcome: Sendable {
-  package let status: ExitStatus
+  package let status: ChildStatus
   package let output: String
   package let errors: String
 }
@@ -14,7 +14,7 @@ package final class Running: Sendable {
   package let child: Child
   private let name: String
   private let folder: TemporaryDirectory
-  private let ended = Monitor<ExitStatus?>(nil)
+  private let ended = Monitor<ChildStatus?>(nil)
   private let waiter: Thread
 
   /// Starts a program, its output and errors going to files that ``waitForStatus(within:)`` reads.

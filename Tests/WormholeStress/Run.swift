@@ -117,7 +117,7 @@ final class Run {
     return (try? journal?.status().size) ?? 0
   }
 
-  private func noteEnd(of worker: Int, _ status: ExitStatus) {
+  private func noteEnd(of worker: Int, _ status: ChildStatus) {
     if let last = pauses[worker].last, last.upperBound == .max {
       pauses[worker][pauses[worker].count - 1] = last.lowerBound...Instant.now.nanoseconds
     }

@@ -226,7 +226,7 @@ import WormholeSyscalls
   @discardableResult
   private func python(
     _ meeting: Meeting, _ arguments: String...
-  ) throws -> WormholeSyscalls.ExitStatus? {
+  ) throws -> ChildStatus? {
     guard let python = Programs.installed("python3") else {
       skip("changing in Python", missing: "python3")
       return nil

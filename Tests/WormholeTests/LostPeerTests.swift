@@ -128,7 +128,7 @@ import WormholeSyscalls
       return (try? answer.get()) == nil && peers.isKnown(address)
     }
     let names = Monitor(0)
-    let death = Monitor<Result<WormholeSyscalls.ExitStatus, any Error>?>(nil)
+    let death = Monitor<Result<ChildStatus, any Error>?>(nil)
     let action = Action {
       let number = names.withLock { names in
         names += 1

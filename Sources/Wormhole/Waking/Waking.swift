@@ -251,7 +251,7 @@ private final class StartAttempt: Sendable {
     }
   }
 
-  private func end(_ status: ExitStatus?) {
+  private func end(_ status: ChildStatus?) {
     guard let storage else { return }
     let incarnation = (try? PresenceReading(name, in: storage))?.found.profile?.incarnation
       .rawValue

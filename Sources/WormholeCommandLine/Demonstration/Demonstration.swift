@@ -74,7 +74,7 @@ package final class Demonstration: Sendable {
 
   /// Waits for the end of a child; until its status is collected, no other process gets its process
   /// ID.
-  package func end(_ child: Child) throws(WormholeError) -> ExitStatus {
+  package func end(_ child: Child) throws(WormholeError) -> ChildStatus {
     try attempt { () throws(Errno) in
       try child.waitUntilEnded()
       return try state.withLock { state throws(Errno) in

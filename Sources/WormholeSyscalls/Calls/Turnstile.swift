@@ -7,7 +7,7 @@
   /// call the functions of this file.
   package enum Turnstile {
     /// An action of a schedule at a step, in place of a further step of the same player.
-    package enum Move: Hashable, Sendable {
+    package enum ScheduleMove: Hashable, Sendable {
       case go(player: Int)
       case kill(process: Int)
       case suspend(process: Int, Duration)
@@ -42,7 +42,7 @@
       package let isMove: Bool
     }
 
-    package enum Outcome: Int, Sendable {
+    package enum RoundOutcome: Int, Sendable {
       case over, deadlock, tooLong, crash, stuck, astray
     }
 
@@ -75,7 +75,7 @@
       turnstile_replace(Int32(process), Int32(other))
     }
 
-    package static func add(_ move: Move, at step: Int) {
+    package static func add(_ move: ScheduleMove, at step: Int) {
       var made = turnstile_move()
       made.step = Int32(step)
       switch move {
@@ -102,8 +102,8 @@
       turnstile_draw(ranks, steps.map { Int32($0) }, Int32(steps.count))
     }
 
-    package static func round() -> Outcome {
-      Outcome(rawValue: Int(turnstile_round().rawValue))!
+    package static func round() -> RoundOutcome {
+      RoundOutcome(rawValue: Int(turnstile_round().rawValue))!
     }
 
     package static var stepCount: Int { Int(turnstile_step_count()) }
@@ -117,7 +117,7 @@
         enabled: step.pointee.enabled,
         suspended: step.pointee.suspended,
         chosen: Int(step.pointee.chosen), isLocal: step.pointee.is_local != 0,
-        access: Access(rawValue: Int(step.pointee.access)) ?? .other,
+        access: CallEffect(rawValue: Int(step.pointee.access)) ?? .other,
         isWatched: step.pointee.is_watched != 0,
         usedClock: step.pointee.used_clock != 0, usedLocks: step.pointee.used_locks,
         object: step.pointee.object, folder: step.pointee.folder,
@@ -125,7 +125,7 @@
     }
 
     /// The effect of a call on the file at the path.
-    package enum Access: Int, Sendable {
+    package enum CallEffect: Int, Sendable {
       /// Of a step that begins, ends, or waits for a thread of the same process.
       case nothing
       case other
@@ -145,7 +145,7 @@
       package let suspended: UInt32
       package let chosen: Int
       package let isLocal: Bool
-      package let access: Access
+      package let access: CallEffect
       /// Whether a process of this round has watched the directory.
       package let isWatched: Bool
       /// Whether the player has read the clock since its former step.
@@ -252,7 +252,7 @@
     }
 
     /// The effect of the call on the file at the path, without the flags of the call.
-    fileprivate var access: Turnstile.Access {
+    fileprivate var access: Turnstile.CallEffect {
       switch self {
       case .fstatat, .readlink: .readsName
       // Of an inotify instance: notices.

@@ -84,7 +84,7 @@ package enum Processes {
 }
 
 /// How a process ended.
-package enum ExitStatus: Equatable, Sendable {
+package enum ChildStatus: Equatable, Sendable {
   case exited(Int32)
   case signalled(Int32)
 
@@ -197,10 +197,10 @@ package struct Child: Sendable {
   }
 
   /// Waits until the child has ended.
-  package func wait() throws(Errno) -> ExitStatus {
+  package func wait() throws(Errno) -> ChildStatus {
     var status: Int32 = 0
     _ = try perform(.waitpid) { waitpid(process, &status, 0) }
-    return ExitStatus(status)
+    return ChildStatus(status)
   }
 
   /// Waits until the child has ended, and leaves its status, and so its process ID, uncollected.
@@ -212,10 +212,10 @@ package struct Child: Sendable {
   }
 
   /// Returns how the child ended; nil while the child runs.
-  package func poll() throws(Errno) -> ExitStatus? {
+  package func poll() throws(Errno) -> ChildStatus? {
     var status: Int32 = 0
     let result = try perform(.waitpid) { waitpid(process, &status, WNOHANG) }
-    return result == 0 ? nil : ExitStatus(status)
+    return result == 0 ? nil : ChildStatus(status)
   }
 
   /// Waits until the child is suspended (true) or has ended (false).

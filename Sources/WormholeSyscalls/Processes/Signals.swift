@@ -3,13 +3,6 @@ internal import WormholeCLinux
 
 /// Signals as events to wait for, in place of their default action.
 package enum Signals {
-  /// A signal that has arrived.
-  package struct Arrival: Sendable {
-    package let number: Int32
-    /// Whether the kernel sent the signal, as a terminal does to all programs in its foreground.
-    package let isFromKernel: Bool
-  }
-
   /// Keeps interrupt, termination, hang-up and quit from ending this thread, and all threads
   /// started from now on.
   package static func hold() {
@@ -18,12 +11,12 @@ package enum Signals {
   }
 
   /// Waits for the next of the signals that are held.
-  package static func next() -> Arrival {
+  package static func next() -> CaughtSignal {
     var signals = endings()
     var information = siginfo_t()
     while true {
       let number = sigwaitinfo(&signals, &information)
-      if number > 0 { return Arrival(number: number, isFromKernel: information.si_code > 0) }
+      if number > 0 { return CaughtSignal(number: number, isFromKernel: information.si_code > 0) }
     }
   }
 
@@ -67,4 +60,11 @@ package enum Signals {
     }
     return signals
   }
+}
+
+/// A signal that has arrived.
+package struct CaughtSignal: Sendable {
+  package let number: Int32
+  /// Whether the kernel sent the signal, as a terminal does to all programs in its foreground.
+  package let isFromKernel: Bool
 }

@@ -22,7 +22,7 @@ internal import WormholeCLinux
 /// functions that can fail check first whether they run in a forked child, see ``ProcessCopy``.
 public final class Monitor<State>: @unchecked Sendable {
   // The state is accessed only under the lock, so the class is sendable.
-  @usableFromInline let gate = Gate()
+  @usableFromInline let gate = MonitorGate()
   // The state is accessed only under the lock. So the exclusivity checks at run time would find
   // nothing, and cost as much as the lock.
   @exclusivity(unchecked) @usableFromInline var state: State
@@ -75,7 +75,7 @@ public final class Monitor<State>: @unchecked Sendable {
 }
 
 /// The lock and the condition of a monitor.
-@usableFromInline struct Gate: @unchecked Sendable {
+@usableFromInline struct MonitorGate: @unchecked Sendable {
   // The C object behind the pointer is made for use by many threads.
   private let gate: OpaquePointer
 

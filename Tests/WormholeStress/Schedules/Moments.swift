@@ -13,7 +13,7 @@
       var effects: [Effect]
     }
 
-    let move: Turnstile.Move
+    let move: Turnstile.ScheduleMove
     let player: Int
     /// The step of the move, or of a wait at which the usual choice equals the move.
     var step: Int
@@ -77,7 +77,7 @@
     }
   }
 
-  extension Turnstile.Move {
+  extension Turnstile.ScheduleMove {
     fileprivate var takesTime: Bool {
       if case .suspend = self { true } else { false }
     }

@@ -3,7 +3,7 @@
 
   extension Scenario {
     /// Returns the promise that a round has broken; nil if all were kept.
-    func violation(_ outcome: Turnstile.Outcome, hasFailures: Bool) -> String? {
+    func violation(_ outcome: Turnstile.RoundOutcome, hasFailures: Bool) -> String? {
       switch outcome {
       case .over: break
       case .deadlock: return "deadlock: each thread waits"

@@ -9,7 +9,7 @@
   struct Schedule: Hashable, Sendable {
     struct Entry: Hashable, Sendable {
       var step: Int
-      var move: Turnstile.Move
+      var move: Turnstile.ScheduleMove
     }
 
     var scenario: Scenario
@@ -21,7 +21,7 @@
       entries.contains { if case .fail = $0.move { true } else { false } }
     }
 
-    func adding(_ move: Turnstile.Move, at step: Int) -> Schedule {
+    func adding(_ move: Turnstile.ScheduleMove, at step: Int) -> Schedule {
       var longer = self
       longer.entries.append(Entry(step: step, move: move))
       return longer
@@ -37,7 +37,8 @@
       (self.scenario, self.seed) = (scenario, seed)
       for word in words.dropFirst(2) {
         let sides = word.split(separator: ":")
-        guard sides.count == 2, let step = Int(sides[0]), let move = Turnstile.Move(sides[1])
+        guard sides.count == 2, let step = Int(sides[0]),
+          let move = Turnstile.ScheduleMove(sides[1])
         else { return nil }
         entries.append(Entry(step: step, move: move))
       }
@@ -49,7 +50,7 @@
     }
   }
 
-  extension Turnstile.Move {
+  extension Turnstile.ScheduleMove {
     fileprivate init?(_ text: Substring) {
       let sides = text.split(separator: "=")
       guard let first = sides.first else { return nil }

@@ -162,12 +162,12 @@
     private func continuations(
       of last: Pending, _ trace: Trace, _ limit: Int, _ harm: Harm
     ) -> [Moments] {
-      var (found, row): ([Moments], [Turnstile.Move: [Moments.Moment]]) = ([], [:])
+      var (found, row): ([Moments], [Turnstile.ScheduleMove: [Moments.Moment]]) = ([], [:])
       let first = last.entries.last.map { $0.step + 1 } ?? 0
       for number in first..<max(first, trace.choices.count) {
         let choice = trace.choices[number]
         let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
-        var moves: [Turnstile.Move] = []
+        var moves: [Turnstile.ScheduleMove] = []
         if last.level < limit {
           let others = choice.enabled | choice.suspended
           moves = (0..<Turnstile.playerLimit)
@@ -193,7 +193,8 @@
 
     /// Ends a row of steps of one thread.
     private func close(
-      _ row: inout [Turnstile.Move: [Moments.Moment]], _ choice: Turnstile.Choice, at step: Int?
+      _ row: inout [Turnstile.ScheduleMove: [Moments.Moment]], _ choice: Turnstile.Choice,
+      at step: Int?
     ) -> [Moments] {
       let all = row.sorted { $0.value[0].step < $1.value[0].step || "\($0.key)" < "\($1.key)" }
       row = [:]
@@ -220,10 +221,10 @@
 
     private func harms(
       at number: Int, _ choice: Turnstile.Choice, _ harm: Harm
-    ) -> [Turnstile.Move] {
+    ) -> [Turnstile.ScheduleMove] {
       let process = choice.process
       guard process >= 0, process < rounds.scenario.processes - 1 else { return [] }
-      var moves: [Turnstile.Move] = []
+      var moves: [Turnstile.ScheduleMove] = []
       if harm.contains(.kills), let victim = rounds.scenario.victim, victim != process {
         moves.append(.kill(process: victim))
       }

@@ -230,7 +230,7 @@ extension Invocation {
     } catch {
       return "no command can receive the value: \(Failure(error).reason)"
     }
-    let status: ExitStatus
+    let status: ChildStatus
     do {
       status = try Programs.shell(line, input: input, settings)
     } catch {
@@ -259,7 +259,7 @@ extension Invocation {
   }
 }
 
-extension ExitStatus {
+extension ChildStatus {
   /// Throws if the shell command's program is missing: otherwise the command would be run again and
   /// again.
   ///

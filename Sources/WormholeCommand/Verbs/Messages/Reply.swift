@@ -66,7 +66,7 @@ extension Invocation {
     } catch {
       return try refuse(request, "no command can receive the value: \(Failure(error).reason)")
     }
-    let ran: (status: ExitStatus, output: [UInt8], complaint: String)
+    let ran: (status: ChildStatus, output: [UInt8], complaint: String)
     do {
       ran = try Programs.answer(line, input: input, settings, limit: limit)
     } catch {
