@@ -43,7 +43,7 @@ struct UploadSnapshot {
 
   private func copy(_ source: borrowing Descriptor, _ size: Int) throws(Errno) {
     let new = try Descriptor.open(path: url.path, .readWriteNew, mode: 0o600)
-    do throws(FileCopy.Failure) {
+    do throws(CopyFailure) {
       _ = try FileCopy.copy(source, to: new, size: size) { _ in true }
     } catch {
       if case .system(let error) = error { throw error }

@@ -38,9 +38,9 @@ import WormholeSyscalls
   /// A listener that does not list for a long time stores no growing list of names, and rescans the
   /// whole folder later.
   @Test func ofTooManyChangesNoListIsKept() {
-    var due = Watcher.Signal.changed([])
-    for _ in 0..<Watcher.Signal.most { due.add(.changed(["x"])) }
-    #expect(due == .changed(Array(repeating: "x", count: Watcher.Signal.most)))
+    var due = WatchSignal.changed([])
+    for _ in 0..<WatchSignal.most { due.add(.changed(["x"])) }
+    #expect(due == .changed(Array(repeating: "x", count: WatchSignal.most)))
     for _ in 0..<2 {
       due.add(.changed(["x"]))
       #expect(due == .lookAgain)
@@ -49,8 +49,8 @@ import WormholeSyscalls
 
   /// All names of another directory are new; after a loss nothing is known of any name.
   @Test func whatASlowListenerIsToldOfSeveralSignals() {
-    func merged(_ signals: Watcher.Signal...) -> Watcher.Signal {
-      var due = Watcher.Signal.changed([])
+    func merged(_ signals: WatchSignal...) -> WatchSignal {
+      var due = WatchSignal.changed([])
       for signal in signals { due.add(signal) }
       return due
     }
@@ -66,7 +66,9 @@ import WormholeSyscalls
   /// A handler that does not return for a long time is notified of a loss afterwards.
   @Test func aFeedOfTooManyChangesReportsALoss() throws {
     let path = [Container.Folder.channels.rawValue]
-    let (changes, seen) = (Heard<DirectoryFeed.Change>(), Heard<DirectoryFeed.Change>())
+    let (changes, seen) = (
+      Heard<DirectoryFeed.DirectoryChange>(), Heard<DirectoryFeed.DirectoryChange>()
+    )
     let isReleased = Monitor(false)
     let feed = try DirectoryFeed(container, path, .names) { change in
       changes.add(change)
@@ -94,7 +96,7 @@ import WormholeSyscalls
     }
     try make("first")
     try changes.wait("the first name") { !$0.isEmpty }
-    for number in 0...Watcher.Signal.most {
+    for number in 0...WatchSignal.most {
       try make("\(number)")
       // The queue of the kernel never overflows.
       if number.isMultiple(of: 2048) { try settle(number) }
@@ -179,11 +181,11 @@ import WormholeSyscalls
 
 /// The changes that a listener received, in order.
 private final class Changes: Sendable {
-  private let told = Monitor<[FolderWatch.Change]>([])
+  private let told = Monitor<[FolderWatch.FolderChange]>([])
 
-  func note(_ change: FolderWatch.Change) { told.signal { $0.append(change) } }
+  func note(_ change: FolderWatch.FolderChange) { told.signal { $0.append(change) } }
 
-  var all: [FolderWatch.Change] { told.withLock { $0 } }
+  var all: [FolderWatch.FolderChange] { told.withLock { $0 } }
 
   func waitFor(_ count: Int) throws {
     let isThere = told.wait(until: .now + patience) { $0.count >= count ? true : nil }

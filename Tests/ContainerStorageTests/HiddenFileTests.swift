@@ -202,8 +202,8 @@ import WormholeSyscalls
   ])
   func onlyBesideWhatIsWrittenIsItsPlace(_ path: String, _ isPlace: Bool) {
     let parts = [
-      AccessClaim.Part(target, writes: true),
-      AccessClaim.Part(AccessPath("\(folder.path)/read/file"), writes: false),
+      ClaimedPath(target, writes: true),
+      ClaimedPath(AccessPath("\(folder.path)/read/file"), writes: false),
     ]
     let claim = AccessClaim(parts, purpose: "")
     #expect(HiddenFile.isPath("\(folder.path)/\(path)", of: name, claim) == isPlace)

@@ -29,7 +29,7 @@ import WormholeSyscalls
   /// One update that takes long, beside an update that wants the lock in the meantime; returns the
   /// results of both.
   private func race(
-    _ slots: [Slot], slow: @escaping @Sendable (Slot.Content) throws -> Change
+    _ slots: [Slot], slow: @escaping @Sendable (Slot.Content) throws -> SlotChange
   ) throws -> (slow: Result<ChangeOutcome, any Error>, sum: Int, runs: Int) {
     let begun = Gate()
     let ended = Monitor((slow: Result<ChangeOutcome, any Error>?.none, sum: 0, runs: 0))

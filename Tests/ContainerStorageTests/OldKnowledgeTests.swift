@@ -121,7 +121,7 @@ import WormholeSyscalls
   /// If the failed listing counted as done, the listener would receive nothing before the next
   /// change.
   @Test func whatCouldNotBeListedIsToldLater() throws {
-    let names = Heard<FolderWatch.Change>()
+    let names = Heard<FolderWatch.FolderChange>()
     let rule = FaultRule(.getdents, path: "channels", .fail(.inputOutput))
     var watch: FolderWatch?
     try FaultPoints.with([rule]) {
@@ -139,7 +139,7 @@ import WormholeSyscalls
     try home.watch(.inbox, mask) { _ in }.stop()
     // A pause fails while another listener of the process is being registered.
     try eventually("it pauses") { first.pause() }
-    let heard = Heard<Watcher.Signal>()
+    let heard = Heard<WatchSignal>()
     let second = try home.watch(.inbox, mask) { heard.add($0) }
     try home.place([1], as: "x", in: .inbox)
     #expect(try home.remove("x", from: .inbox))

@@ -12,8 +12,8 @@ import WormholeSyscalls
   init() throws { folder = try TemporaryDirectory() }
 
   private final class Log: Sendable {
-    private let told = Monitor<[Watcher.Signal]>([])
-    func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
+    private let told = Monitor<[WatchSignal]>([])
+    func note(_ signal: WatchSignal) { told.withLock { $0.append(signal) } }
     var isEmpty: Bool { told.withLock { $0.isEmpty } }
     var isGone: Bool { told.withLock { $0.contains(.gone) } }
     /// How often notices were lost.
@@ -91,7 +91,7 @@ import WormholeSyscalls
     let directory: OpenDirectory
     let first = Log()
     let second = Log()
-    let early: Watch
+    let early: DirectoryWatch
     let slow: Slow
 
     init(in directory: OpenDirectory, for milliseconds: Int) throws {

@@ -79,7 +79,7 @@ extension WatcherTests {
   @Test(.blocking) func anOverflowIsToldInItsPlace() throws {
     let a = try folder.make("a")
     let b = try folder.make("b")
-    let told = Monitor<[Watcher.Signal]>([])
+    let told = Monitor<[WatchSignal]>([])
     let gate = Monitor((held: 0, open: 0))
     let first = try Watcher.shared.watch(a, .created) { signal in
       told.withLock { $0.append(signal) }

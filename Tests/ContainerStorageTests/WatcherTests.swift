@@ -333,8 +333,8 @@ private final class Flag: Sendable { let count = Atomic<Int>(0) }
 
 /// The signals that a raw listener received.
 private final class Log: Sendable {
-  private let told = Monitor<[Watcher.Signal]>([])
-  func note(_ signal: Watcher.Signal) { told.withLock { $0.append(signal) } }
+  private let told = Monitor<[WatchSignal]>([])
+  func note(_ signal: WatchSignal) { told.withLock { $0.append(signal) } }
 
   /// All names reported, in order.
   var names: [String] {

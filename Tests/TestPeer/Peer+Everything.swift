@@ -33,7 +33,7 @@ extension Peer {
 
   private static func access(_ container: SharedContainer) throws {
     let room = try AccessDirectory(container.storage)
-    let claim = AccessClaim([AccessClaim.Part(AccessPath("/"), writes: false)], purpose: "test")
+    let claim = AccessClaim([ClaimedPath(AccessPath("/"), writes: false)], purpose: "test")
     let access = AccessExecutor(
       room, AccessRequest(claim, subject: "/"), Patience(until: .now + .seconds(2)))
     try access.begin()

@@ -98,7 +98,7 @@ import WormholeSyscalls
     let right = arbiters { _ in }
     let path = AccessPath(scene.path("a"))
     func executor(_ arbiters: Arbiters, _ purpose: String) throws -> AccessExecutor {
-      let part = AccessClaim.Part(path, writes: true)
+      let part = ClaimedPath(path, writes: true)
       return AccessExecutor(
         try arbiters.room(for: path),
         AccessRequest(AccessClaim([part], purpose: purpose), subject: "a"), .unlimited)

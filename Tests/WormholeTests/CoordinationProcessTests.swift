@@ -279,7 +279,7 @@ struct CoordinationProcessTests {
     let count = isLong ? 5000 : 200
     let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
     func request(_ index: Int) -> AccessRequest {
-      let part = AccessClaim.Part(AccessPath(scene.path("a")), writes: true)
+      let part = ClaimedPath(AccessPath(scene.path("a")), writes: true)
       return AccessRequest(AccessClaim([part], purpose: "\(index)"), subject: "a")
     }
     let all = (0..<count).map { AccessExecutor(room, request($0), .unlimited) }

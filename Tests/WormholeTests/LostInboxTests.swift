@@ -272,7 +272,7 @@ import WormholeSyscalls
     let heard = Heard<Handed>()
     let receiving = try pair.watch.note(heard)
     let outcomes = try pair.watch.watchOutcomes { _ in }
-    let signals = Monitor<[Watcher.Signal]>([])
+    let signals = Monitor<[WatchSignal]>([])
     let watch = try Watcher.shared.watch(
       pair.meeting.folder("members/watch"), [.created, .movedTo, .deleted, .movedFrom]
     ) { signal in signals.withLock { $0.append(signal) } }

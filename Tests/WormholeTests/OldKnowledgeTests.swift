@@ -64,8 +64,9 @@ import WormholeSyscalls
     try heard.wait("it is told") { $0.map(\.status) == [.delivered] }
   }
 
-  /// No notice reports that the folder can be listed now. More listings fail than one notice, or the
-  /// start of a watch, is the cause of.
+  /// No notice reports that the folder can be listed now.
+  ///
+  /// More listings fail than one notice, or the start of a watch, is the cause of.
   @Test func delayedMessagesAreListedUntilItSucceeds() throws {
     try meeting.another().join(as: "till").leave()
     try join().peer("till").send(1, .quick { $0.delay = .milliseconds(1) })

@@ -58,7 +58,7 @@ package final class CarrierWatch: Sendable {
   package func add(_ proxy: Proxy) throws(WormholeError) {
     let (home, resident) = (proxy.home, proxy.resident)
     let due = DueMessages(home, container, epoch: try proxy.carrier.now.epoch)
-    let notice: @Sendable (Watcher.Signal) -> Void = { [weak self] _ in self?.note(resident) }
+    let notice: @Sendable (WatchSignal) -> Void = { [weak self] _ in self?.note(resident) }
     let wakes = try watchWakes(of: resident)
     try naming("watch messages to", proxy.name, at: home) { () throws(Errno) in
       var watches = [

@@ -59,7 +59,7 @@ extension SharedContainer {
 private protocol UpdatePart: AnyObject {
   var slot: Slot { get }
   func open(_ content: Slot.Content) throws(WormholeError)
-  func change() throws(WormholeError) -> Change
+  func change() throws(WormholeError) -> SlotChange
 }
 
 private final class Part<Value: Codable & Sendable>: UpdatePart {
@@ -96,7 +96,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
     }
   }
 
-  func change() throws(WormholeError) -> Change {
+  func change() throws(WormholeError) -> SlotChange {
     if isUnchanged(before, after) { return .none }
     return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
   }

@@ -36,15 +36,14 @@ final class AccessSession: Sendable {
     }
     self.intents = intents
     var resolved: [[AccessPath]] = []
-    var parts:
-      [String: (room: AccessDirectory, parts: [AccessClaim.Part], replaced: [AccessPath])] = [:]
+    var parts: [String: (room: AccessDirectory, parts: [ClaimedPath], replaced: [AccessPath])] = [:]
     var seen: [String: PresenterRound.Place] = [:]
     for intent in intents {
       let paths = try AccessPath.resolve(intent.path)
       resolved.append(paths)
       for path in paths {
         let room = try arbiters.room(for: path)
-        let part = AccessClaim.Part(path, writes: intent.kind != .reading)
+        let part = ClaimedPath(path, writes: intent.kind != .reading)
         parts[room.key, default: (room, [], [])].parts.append(part)
         seen[room.key, default: (room, [])].parts.append(
           PresenterRound.Part(path: path, writes: part.writes, manner: intent.manner))
@@ -218,7 +217,7 @@ final class HeldAccess: Sendable {
 
   /// Whether this access, or an enclosing access of the same purpose, may write at the path.
   func writes(_ path: AccessPath) -> Bool {
-    let part = AccessClaim([AccessClaim.Part(path, writes: true)], purpose: claim.purpose)
+    let part = AccessClaim([ClaimedPath(path, writes: true)], purpose: claim.purpose)
     return living != nil && all.contains { $0.claim.covers(part) }
   }
 

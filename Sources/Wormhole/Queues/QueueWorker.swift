@@ -132,7 +132,7 @@ final class QueueWorker: Stoppable {
 
   var now: Int64 { container.options.time.now.nanoseconds }
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: WatchSignal) {
     let isUrgent =
       if case .changed(let names) = signal { names.contains { $0.begins(with: "0") } } else { true }
     state.withLock { state in
@@ -143,7 +143,7 @@ final class QueueWorker: Stoppable {
     runner.trigger()
   }
 
-  private func hearReturned(_ signal: Watcher.Signal) {
+  private func hearReturned(_ signal: WatchSignal) {
     state.withLock { state in
       guard case .changed(let names) = signal else { return state.machine.signal(isUrgent: true) }
       for name in names { if let back = ClaimedName(name) { state.machine.came(back: back) } }

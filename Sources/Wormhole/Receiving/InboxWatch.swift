@@ -16,7 +16,7 @@ final class InboxWatch: Sendable {
 
   /// Starts the watch, if it is not running yet.
   func begin(
-    _ home: MemberDirectory, _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+    _ home: MemberDirectory, _ handler: @escaping @Sendable (WatchSignal) -> Void
   ) throws(Errno) {
     try watch.withLock { watch throws(Errno) in
       if watch == nil { watch = try home.watch(.inbox, pauses: true, handler) }

@@ -118,7 +118,7 @@ final class Mailbox: Service {
     }
   }
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: WatchSignal) {
     switch signal {
     case .changed(let names):
       let messages = hasLink ? [] : names.compactMap { MessageName($0) }

@@ -35,7 +35,7 @@ final class LiveMailbox: Service {
 
   /// What the exchange holds until it is closed.
   private struct HeldServices {
-    var watch: Watch?
+    var watch: DirectoryWatch?
     var linkWatching: (any AnyObject & Sendable)?
     var endWatch: NamedWatch?
     var threadHold: ThreadHold?
@@ -125,7 +125,7 @@ final class LiveMailbox: Service {
 
   // MARK: Arrivals
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: WatchSignal) {
     switch signal {
     case .changed(let names):
       let names = names.compactMap { LiveName($0) }

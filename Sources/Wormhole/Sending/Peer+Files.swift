@@ -98,7 +98,7 @@ extension SendOperation {
     _ progress: ((FileProgress) -> ProgressDecision)?
   ) throws(WormholeError) -> Attachment {
     let (path, size) = (source.path, source.status.size)
-    do throws(FileCopy.Failure) {
+    do throws(CopyFailure) {
       return try Attachment.stage(
         source, in: container.storage, moving: isMoving, durability: options.durability
       ) { done in

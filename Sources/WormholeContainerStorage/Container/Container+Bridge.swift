@@ -122,7 +122,7 @@ extension Container {
 
   /// Reads a file of a directory; nil if there is none, or none that can be used.
   package func read(_ name: String, in directory: OpenDirectory) throws(Errno) -> [UInt8]? {
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       guard case .sound(let bytes, _) = try reading.read(name, in: directory.descriptor) else {
         return nil
       }

@@ -1,22 +1,10 @@
 /// The paths of an access, whether it writes to each of them, and its purpose.
 package struct AccessClaim: Hashable, Sendable {
-  /// A path, and whether the access writes there.
-  package struct Part: Hashable, Sendable {
-    /// Absolute, and without links on the way to it.
-    package let path: AccessPath
-    package let writes: Bool
-
-    package init(_ path: AccessPath, writes: Bool) {
-      self.path = path
-      self.writes = writes
-    }
-  }
-
-  package var parts: [Part]
+  package var parts: [ClaimedPath]
   /// Accesses of the same purpose never block each other.
   package var purpose: String
 
-  package init(_ parts: [Part], purpose: String) {
+  package init(_ parts: [ClaimedPath], purpose: String) {
     self.parts = parts
     self.purpose = purpose
   }
@@ -44,5 +32,17 @@ package struct AccessClaim: Hashable, Sendable {
           && (own.writes ? purpose == other.purpose : !its.writes)
       }
     }
+  }
+}
+
+/// A path, and whether the access writes there.
+package struct ClaimedPath: Hashable, Sendable {
+  /// Absolute, and without links on the way to it.
+  package let path: AccessPath
+  package let writes: Bool
+
+  package init(_ path: AccessPath, writes: Bool) {
+    self.path = path
+    self.writes = writes
   }
 }

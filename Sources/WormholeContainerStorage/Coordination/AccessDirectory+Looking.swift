@@ -3,7 +3,7 @@ internal import WormholeSyscalls
 /// Checks whether the processes of accesses live, and run.
 extension AccessDirectory {
   /// The visible state of a blocker.
-  enum Sight {
+  enum BlockerState {
     case gone
     /// Its process has ended.
     case dead
@@ -42,7 +42,7 @@ extension AccessDirectory {
     return (try? entry(of: name, in: .running, of: home))?.claim
   }
 
-  func look(at name: AccessName, in home: AccessHome) throws(Errno) -> Sight {
+  func look(at name: AccessName, in home: AccessHome) throws(Errno) -> BlockerState {
     guard let place = try place(of: name, in: home) else { return .gone }
     if name.process == ownName { return .stands }
     guard let file = try open(name.process, in: home), try file.isPresenceHeld() else {

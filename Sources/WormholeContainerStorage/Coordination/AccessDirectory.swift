@@ -208,7 +208,7 @@ package final class AccessDirectory: Sendable {
   ) throws(Errno) -> FoundFile? {
     var reading = container.reading
     reading.largest = largest
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       return try reading.read(path, in: directory)
     } catch {
       guard case .system(let error) = error, error != .accessDenied else { return nil }

@@ -21,7 +21,7 @@ extension AccessEntry {
       let writes = list["writes"]?.arrayValue?.compactMap(\.boolValue),
       let purpose = list["purpose"]?.stringValue, paths.count == writes.count
     else { return nil }
-    let parts = zip(paths, writes).map { AccessClaim.Part(AccessPath($0), writes: $1) }
+    let parts = zip(paths, writes).map { ClaimedPath(AccessPath($0), writes: $1) }
     claim = AccessClaim(parts, purpose: purpose)
     held = (list["held"]?.arrayValue ?? []).compactMap { token in
       guard let container = token[0]?.stringValue, let name = token[1]?.stringValue else {

@@ -69,7 +69,7 @@ extension AccessExecutor {
   /// continue.
   private static let mostRemoved = 1_000_000
 
-  func conclude(_ ending: AccessMachine<AccessName>.Ending) throws(WormholeError) {
+  func conclude(_ ending: AccessMachine<AccessName>.AccessEnd) throws(WormholeError) {
     endWaiting()
     // The remaining files block no access by now.
     if let home { room.removeLeft(in: home, most: Self.mostRemoved) }

@@ -100,7 +100,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case commit
     /// Unlink the own file. Event: `left` or `superseded`.
     case leave
-    case finish(Ending)
+    case finish(AccessEnd)
   }
 
   /// The result of the last action.
@@ -121,7 +121,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case failed
   }
 
-  package enum Ending: Hashable, Sendable {
+  package enum AccessEnd: Hashable, Sendable {
     case done
     /// Another process overtook the running access.
     case superseded
@@ -156,7 +156,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   /// The new file is in its place: the commit came before any later takeover.
   private var hasCommitted = false
   /// The ending after the clean-up; nil to start again.
-  private var ending: Ending?
+  private var ending: AccessEnd?
 
   package init(_ terms: Terms) { self.terms = terms }
 
@@ -261,7 +261,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     return .finish(ending == .done && isOver ? .superseded : ending)
   }
 
-  private mutating func tidy(then ending: Ending) -> Action {
+  private mutating func tidy(then ending: AccessEnd) -> Action {
     self.ending = ending
     if holdsLock { return .unlock }
     if isHidden { return .unhide }

@@ -40,10 +40,10 @@ final class HiddenFile: Sendable {
     self.path = HiddenDirectory.newPath(in: path, maker)
   }
 
-  enum Outcome { case exchanged, superseded, nothingMade }
+  enum ExchangeOutcome { case exchanged, superseded, nothingMade }
 
   /// Replaces the old file by the new one.
-  func exchange() throws(Errno) -> Outcome {
+  func exchange() throws(Errno) -> ExchangeOutcome {
     do throws(Errno) {
       try put()
       return .exchanged

@@ -9,14 +9,6 @@ package import WormholeSyscalls
 /// nor written, and count as the zeros that a read would return. A separate thread processes the
 /// second half of a large file.
 package enum FileCopy {
-  /// The reason why the file was not read to its end.
-  package enum Failure: Error, Hashable, Sendable {
-    case system(Errno)
-    /// The file has become shorter since the start.
-    case shrank(to: Int)
-    case cancelled
-  }
-
   /// Receives the progress; returns whether to continue.
   package typealias Report = (_ done: Int) -> Bool
 
@@ -32,7 +24,7 @@ package enum FileCopy {
   /// Returns the checksum of the first bytes of a file.
   package static func checksum(
     of file: borrowing Descriptor, size: Int, _ report: Report
-  ) throws(Failure) -> UInt32 {
+  ) throws(CopyFailure) -> UInt32 {
     let helper = size >= large ? SecondHalf(of: file, size: size, to: nil) : nil
     return try walk(file, size, helper, report) { _, _ in }
   }
@@ -42,7 +34,7 @@ package enum FileCopy {
   /// Bytes that are appended to the source in the meantime are not copied.
   package static func copy(
     _ source: borrowing Descriptor, to target: borrowing Descriptor, size: Int, _ report: Report
-  ) throws(Failure) -> UInt32 {
+  ) throws(CopyFailure) -> UInt32 {
     if size > 0, (try? target.clone(from: source)) != nil {
       // The clone contains all bytes that the source has by now.
       try system { () throws(Errno) in
@@ -73,7 +65,7 @@ package enum FileCopy {
   ///   recent write.
   static func copyUnsized(
     _ source: borrowing Descriptor, to target: borrowing Descriptor, _ report: Report
-  ) throws(Failure) -> (size: Int, checksum: UInt32)? {
+  ) throws(CopyFailure) -> (size: Int, checksum: UInt32)? {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: step, alignment: 4096)
     defer { buffer.deallocate() }
     let number = target.rawValue
@@ -101,11 +93,11 @@ package enum FileCopy {
 
   private static func walk(
     _ file: borrowing Descriptor, _ size: Int, _ helper: SecondHalf?, _ report: Report, _ use: Use
-  ) throws(Failure) -> UInt32 {
+  ) throws(CopyFailure) -> UInt32 {
     var sum = Checksum()
     var reported = 0
     let end = helper?.range.lowerBound ?? size
-    do throws(Failure) {
+    do throws(CopyFailure) {
       try walk(file, 0..<end, &sum, use) { done in
         let all = done + (helper?.done ?? 0)
         guard all - reported >= stride, all < size else { return true }
@@ -130,7 +122,7 @@ package enum FileCopy {
   fileprivate static func walk(
     _ file: borrowing Descriptor, _ range: Range<Int>, _ sum: inout Checksum, _ use: Use,
     _ goesOn: (_ done: Int) -> Bool
-  ) throws(Failure) {
+  ) throws(CopyFailure) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: max(1, min(step, range.count)), alignment: 4096)
     defer { buffer.deallocate() }
@@ -166,9 +158,17 @@ package enum FileCopy {
     }
   }
 
-  private static func system(_ body: () throws(Errno) -> Void) throws(Failure) {
+  private static func system(_ body: () throws(Errno) -> Void) throws(CopyFailure) {
     if let error = Errno.of(body) { throw .system(error) }
   }
+}
+
+/// The reason why the file was not read to its end.
+package enum CopyFailure: Error, Hashable, Sendable {
+  case system(Errno)
+  /// The file has become shorter since the start.
+  case shrank(to: Int)
+  case cancelled
 }
 
 /// The second half of a large file, processed by its own thread.
@@ -184,7 +184,7 @@ private final class SecondHalf: Sendable {
     let target: CInt?
     let done = Atomic<Int>(0)
     let isStopped = Atomic<Bool>(false)
-    let result = Monitor<Result<Checksum, FileCopy.Failure>>(.failure(.cancelled))
+    let result = Monitor<Result<Checksum, CopyFailure>>(.failure(.cancelled))
 
     init(_ source: consuming Descriptor, _ range: Range<Int>, _ target: CInt?) {
       self.source = source
@@ -194,7 +194,7 @@ private final class SecondHalf: Sendable {
 
     func run() {
       var sum = Checksum()
-      do throws(FileCopy.Failure) {
+      do throws(CopyFailure) {
         try FileCopy.walk(source, range, &sum) { bytes, offset throws(Errno) in
           guard let target else { return }
           try Descriptor.writeFully(bytes, at: offset, toOpen: target)
@@ -222,7 +222,7 @@ private final class SecondHalf: Sendable {
 
   var done: Int { work.done.load(ordering: .relaxed) }
 
-  var result: Result<Checksum, FileCopy.Failure> { work.result.withLock { $0 } }
+  var result: Result<Checksum, CopyFailure> { work.result.withLock { $0 } }
 
   func stop() { work.isStopped.store(true, ordering: .relaxed) }
 

@@ -23,17 +23,8 @@ struct FileReading {
   /// Whether a replaced name may be missing for a moment, as through FUSE.
   var isRelayed = false
 
-  /// The reason why a file was not read at all.
-  enum Refusal: Error {
-    case system(Errno)
-    case kind(FileStatus.Kind)
-    case owner(UInt32)
-    case mode(FileMode)
-    case tooLarge(Int)
-  }
-
   func read(_ name: UnsafePointer<CChar>, in directory: borrowing Descriptor)
-    throws(Refusal) -> FoundFile
+    throws(ReadRefusal) -> FoundFile
   {
     var suspect: FileStatus?
     var looks = 0
@@ -58,7 +49,7 @@ struct FileReading {
   /// Whether a missing name is in the listing, which comes from the server of the file system.
   private func isListed(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
-  ) throws(Refusal) -> Bool {
+  ) throws(ReadRefusal) -> Bool {
     guard isRelayed else { return false }
     var isListed = false
     do throws(Errno) {
@@ -77,14 +68,14 @@ struct FileReading {
 
   private func readOnce(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor
-  ) throws(Refusal) -> ([UInt8], FileStatus)? {
+  ) throws(ReadRefusal) -> ([UInt8], FileStatus)? {
     do {
       let file = try directory.open(name, .readOnlyNonBlocking)
       let status = try file.status()
-      guard status.kind == .regular else { throw Refusal.kind(status.kind) }
-      if let owner, status.owner != owner { throw Refusal.owner(status.owner) }
-      guard status.mode & foreignWriters == 0 else { throw Refusal.mode(status.mode) }
-      guard status.size <= largest else { throw Refusal.tooLarge(status.size) }
+      guard status.kind == .regular else { throw ReadRefusal.kind(status.kind) }
+      if let owner, status.owner != owner { throw ReadRefusal.owner(status.owner) }
+      guard status.mode & foreignWriters == 0 else { throw ReadRefusal.mode(status.mode) }
+      guard status.size <= largest else { throw ReadRefusal.tooLarge(status.size) }
       return (try file.readAll(size: status.size), status)
     } catch let error as Errno {
       if error == .noSuchFile { return nil }
@@ -92,7 +83,7 @@ struct FileReading {
       if error == .noDevice { throw .kind(.socket) }
       throw .system(error)
     } catch {
-      throw error as! Refusal  // The calls above throw only these two types.
+      throw error as! ReadRefusal  // The calls above throw only these two types.
     }
   }
 
@@ -113,6 +104,15 @@ struct FileReading {
       }
     }
   }
+}
+
+/// The reason why a file was not read at all.
+enum ReadRefusal: Error {
+  case system(Errno)
+  case kind(FileStatus.Kind)
+  case owner(UInt32)
+  case mode(FileMode)
+  case tooLarge(Int)
 }
 
 extension Descriptor {

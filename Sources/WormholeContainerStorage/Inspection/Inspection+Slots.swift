@@ -68,7 +68,7 @@ extension Inspection {
 
   private mutating func inspectValue(_ directory: OpenDirectory, _ path: String) {
     let reading = container.reading
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       guard
         case .damaged(let reason, _) = try reading.read(
           Slot.valueName, in: directory.descriptor)

@@ -72,7 +72,7 @@ package struct LockMachine: Hashable, Sendable {
     case commit
     /// Event: `unlocked`.
     case unlock(Int)
-    case finish(Ending)
+    case finish(LockEnd)
   }
 
   /// The result of the last action.
@@ -92,17 +92,6 @@ package struct LockMachine: Hashable, Sendable {
     case failed
   }
 
-  package enum Ending: Hashable, Sendable {
-    case committed
-    /// The caller's code changed nothing.
-    case unchanged
-    /// The wait ended without the lock.
-    case gaveUp
-    /// Other processes took over too many times in a row.
-    case superseded
-    case failed
-  }
-
   /// How often a superseded update runs again before the caller gets an error.
   package static let rerunLimit = 100
 
@@ -115,7 +104,7 @@ package struct LockMachine: Hashable, Sendable {
   package private(set) var holds = false
   package private(set) var reruns = 0
   /// The ending after the unlock; nil to start again.
-  private var afterwards: Ending?
+  private var afterwards: LockEnd?
   /// The next generation was found.
   private var isSuperseded = false
 
@@ -181,9 +170,20 @@ package struct LockMachine: Hashable, Sendable {
     }
   }
 
-  private mutating func giveBack(then ending: Ending?, isSuperseded: Bool = false) -> Action {
+  private mutating func giveBack(then ending: LockEnd?, isSuperseded: Bool = false) -> Action {
     afterwards = ending
     self.isSuperseded = isSuperseded
     return .unlock(generation)
   }
+}
+
+package enum LockEnd: Hashable, Sendable {
+  case committed
+  /// The caller's code changed nothing.
+  case unchanged
+  /// The wait ended without the lock.
+  case gaveUp
+  /// Other processes took over too many times in a row.
+  case superseded
+  case failed
 }

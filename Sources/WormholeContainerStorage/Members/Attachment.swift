@@ -67,7 +67,7 @@ package final class Attachment {
   package static func stage(
     _ source: borrowing UserFile, in container: Container, moving: Bool, durability: Durability,
     _ report: FileCopy.Report
-  ) throws(FileCopy.Failure) -> Attachment {
+  ) throws(CopyFailure) -> Attachment {
     let attachment =
       if moving, let linked = try link(source, container, durability, report) {
         linked
@@ -88,7 +88,7 @@ package final class Attachment {
   private static func link(
     _ source: borrowing UserFile, _ container: Container, _ durability: Durability,
     _ report: FileCopy.Report
-  ) throws(FileCopy.Failure) -> Attachment? {
+  ) throws(CopyFailure) -> Attachment? {
     guard let directory = try? container.staging.directory().descriptor.duplicate() else {
       return nil
     }
@@ -112,7 +112,7 @@ package final class Attachment {
   private static func copy(
     _ source: borrowing UserFile, _ container: Container, _ durability: Durability,
     _ report: FileCopy.Report
-  ) throws(FileCopy.Failure) -> Attachment {
+  ) throws(CopyFailure) -> Attachment {
     let made = try make(container)
     let attachment = Attachment(
       container, made.file, staged: made.name, size: source.status.size, originalMode: nil,
@@ -129,7 +129,7 @@ package final class Attachment {
   }
 
   /// Makes a new file in staging, flocked before a sweeper finds it.
-  private static func make(_ container: Container) throws(FileCopy.Failure) -> NewFile {
+  private static func make(_ container: Container) throws(CopyFailure) -> NewFile {
     var tries = 0
     while true {
       let name = container.options.environment.randomName()

@@ -60,7 +60,7 @@ extension MemberDirectory {
   ) throws(AttachmentProblem) {
     let opened = try openAttachment(name, size: size)
     let found: UInt32
-    do throws(FileCopy.Failure) {
+    do throws(CopyFailure) {
       found = try FileCopy.checksum(of: opened.file, size: size, report)
     } catch {
       throw AttachmentProblem(error, size)
@@ -148,7 +148,7 @@ extension MemberDirectory {
     _ name: String, _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> Bool {
     let found: UInt32
-    do throws(FileCopy.Failure) {
+    do throws(CopyFailure) {
       found = try FileCopy.checksum(of: file, size: taking.size, report)
     } catch {
       throw AttachmentProblem(error, taking.size)
@@ -295,7 +295,7 @@ extension MemberDirectory {
     _ copy: borrowing Descriptor, from file: borrowing Descriptor, _ taking: TakeOptions,
     _ report: FileCopy.Report
   ) -> AttachmentProblem? {
-    do throws(FileCopy.Failure) {
+    do throws(CopyFailure) {
       let sum = try FileCopy.copy(file, to: copy, size: taking.size, report)
       guard sum == taking.checksum || Mutants.has(.trustCopies) else {
         return .damaged("its checksum is wrong")
@@ -368,7 +368,7 @@ extension MemberDirectory {
 }
 
 extension MemberDirectory.AttachmentProblem {
-  init(_ failure: FileCopy.Failure, _ size: Int) {
+  init(_ failure: CopyFailure, _ size: Int) {
     self =
       switch failure {
       case .system(let error): .system(error)

@@ -73,7 +73,7 @@ extension MemberDirectory {
     get throws(Errno) {
       var reading = container.reading
       reading.largest = Elsewhere.largestFile
-      do throws(FileReading.Refusal) {
+      do throws(ReadRefusal) {
         switch try reading.read(Self.elsewhereName, in: home.descriptor) {
         case .missing: return nil
         case .damaged: return Elsewhere()

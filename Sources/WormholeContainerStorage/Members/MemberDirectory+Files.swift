@@ -141,7 +141,7 @@ extension MemberDirectory {
     do {
       let directory = try self.part(part)
       return try container.reading.read(name, in: directory.descriptor)
-    } catch let error as FileReading.Refusal {
+    } catch let error as ReadRefusal {
       throw error.error(operation, self.name, "\(part.rawValue)/\(name)")
     } catch {
       // The body throws only these two types.
@@ -216,7 +216,7 @@ extension MemberDirectory {
   /// - Parameter makes: false to wait for a part that another process makes.
   package func watch(
     _ part: Part, _ mask: InotifyMask = .movedTo, pauses: Bool = false, makes: Bool = true,
-    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+    _ handler: @escaping @Sendable (WatchSignal) -> Void
   ) throws(Errno) -> NamedWatch {
     let title = "\(path)/\(part.rawValue)"
     let watch = try NamedWatch(

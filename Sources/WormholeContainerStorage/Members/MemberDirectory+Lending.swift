@@ -20,7 +20,7 @@ extension MemberDirectory {
           guard error != .noSuchFile else { throw error }
           let copy = try directory.open(
             visible, .readWriteNew, mode: 0o600)
-          do throws(FileCopy.Failure) {
+          do throws(CopyFailure) {
             _ = try FileCopy.copy(opened.file, to: copy, size: size) { _ in true }
           } catch {
             guard case .system(let number) = error else { throw .inputOutput }

@@ -67,7 +67,7 @@ extension Container {
     _ name: String, _ path: UnsafePointer<CChar>, from directory: OpenDirectory
   ) throws(WormholeError) -> FoundFile? {
     let found: FoundFile
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       found = try reading.read(path, in: directory.descriptor)
     } catch {
       let refusal = error.error("read", name, name)

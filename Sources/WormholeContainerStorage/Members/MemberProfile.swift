@@ -125,7 +125,7 @@ extension MemberDirectory {
   package func readProfile() throws(Errno) -> FoundProfile {
     var reading = container.reading
     reading.largest = MemberProfile.largestFile
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       switch try reading.read(Self.profileName, in: home.descriptor) {
       case .missing: return .missing
       case .damaged(let reason, _): return .damaged(reason)

@@ -104,7 +104,7 @@ extension MemberDirectory {
     let reading = FileReading(
       largest: MemberStart.largestFile, owner: Processes.effectiveUser)
     let found: FoundFile
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       found = try reading.read(place.file, in: place.directory.descriptor)
     } catch {
       throw error.error(operation, name, Self.startName)

@@ -71,7 +71,7 @@ package struct ChannelHome: Hashable, Sendable {
   ) throws(Errno) -> ChannelHome? {
     var reading = container.reading
     reading.largest = largestFile
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       let file = try reading.read(fileName, in: directory)
       if case .missing = file { return nil }
       return ChannelHome(file)

@@ -5,8 +5,6 @@ internal import WormholeSyscalls
 /// Moving a new value into place, out of the directory that makes it valid (P3), and disposing of
 /// the old value.
 struct Commit {
-  enum Outcome { case committed, superseded }
-
   let slot: Slot
   let directory: SlotDirectory
   /// `lock/<g>.d`, opened before the check for a next generation.
@@ -47,7 +45,7 @@ struct Commit {
   /// Stages the new value and exchanges the files.
   ///
   /// Every error means that nothing was changed.
-  mutating func run(_ bytes: [UInt8], _ note: Int?) throws(Errno) -> Outcome {
+  mutating func run(_ bytes: [UInt8], _ note: Int?) throws(Errno) -> CommitOutcome {
     self.note = note
     if isDurable || isErasing || mustSync() {
       return try runSynced(bytes)
@@ -64,7 +62,7 @@ struct Commit {
     return try runSynced(bytes)
   }
 
-  private mutating func runSynced(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+  private mutating func runSynced(_ bytes: [UInt8]) throws(Errno) -> CommitOutcome {
     let syncs = !Mutants.has(.noFileSync)
     renewsKept = false
     var bytes = bytes
@@ -81,7 +79,7 @@ struct Commit {
     return try publish(isSynced: true) ?? .superseded
   }
 
-  private mutating func again(_ bytes: [UInt8]) throws(Errno) -> Outcome {
+  private mutating func again(_ bytes: [UInt8]) throws(Errno) -> CommitOutcome {
     do throws(Errno) {
       try stage(bytes, sync: true)
     } catch {
@@ -134,7 +132,7 @@ struct Commit {
 
   /// - Returns: nil if the new file has to be synced first: without a sync no previous value would
   ///   remain.
-  private func publish(isSynced: Bool) throws(Errno) -> Outcome? {
+  private func publish(isSynced: Bool) throws(Errno) -> CommitOutcome? {
     // Before the exchange: at this time the old value is the latest.
     let now = isSynced ? 0 : container.options.environment.sinceEpoch()
     var lacksExchange = false
@@ -237,7 +235,7 @@ struct Commit {
   ///
   /// Either this process is superseded, or the value was removed or made by a tool that does not
   /// know the lock.
-  private func settle(_ error: Errno) throws(Errno) -> Outcome {
+  private func settle(_ error: Errno) throws(Errno) -> CommitOutcome {
     switch error {
     case .noSuchFile:
       guard try isStaged() else { return .superseded }
@@ -338,6 +336,8 @@ struct Commit {
       in: damaged)
   }
 }
+
+enum CommitOutcome { case committed, superseded }
 
 extension Container {
   /// Writes the former path of a value in `damaged/`, and the reason, into a file beside it.

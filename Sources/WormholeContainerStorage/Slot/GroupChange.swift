@@ -10,7 +10,7 @@ extension Container {
   /// entry for each slot, in the order of the given slots.
   package func change(
     _ slots: [Slot], _ operation: String, durability: Durability = .process,
-    patience: Patience = .unlimited, _ body: ([Slot.Content]) throws -> [Change]
+    patience: Patience = .unlimited, _ body: ([Slot.Content]) throws -> [SlotChange]
   ) throws {
     let order = slots.indices.sorted {
       (slots[$0].folder.rawValue, slots[$0].escaped)
@@ -51,7 +51,7 @@ private struct GroupChange {
     self.patience = patience
   }
 
-  mutating func run(_ body: ([Slot.Content]) throws -> [Change]) throws {
+  mutating func run(_ body: ([Slot.Content]) throws -> [SlotChange]) throws {
     for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
       // Synced after unlocking: waiters can commit in the meantime and share the syncs.
       for commit in unsynced { try commit.syncName(operation) }
@@ -62,7 +62,7 @@ private struct GroupChange {
 
   /// Takes the locks in order; false if the change has to run again.
   private mutating func runOnce(
-    _ rest: ArraySlice<Slot>, _ body: ([Slot.Content]) throws -> [Change]
+    _ rest: ArraySlice<Slot>, _ body: ([Slot.Content]) throws -> [SlotChange]
   ) throws -> Bool {
     guard let slot = rest.first else { return try commitAll(body) }
     return try slot.holdingTurn(operation, patience) {
@@ -81,7 +81,7 @@ private struct GroupChange {
   }
 
   private mutating func commitAll(
-    _ body: ([Slot.Content]) throws -> [Change]
+    _ body: ([Slot.Content]) throws -> [SlotChange]
   ) throws -> Bool {
     var found: [FoundFile] = []
     for index in slots.indices {
@@ -140,7 +140,7 @@ private struct GroupChange {
 
   private mutating func commit(
     _ bytes: [UInt8], _ note: Int?, _ index: Int, over old: FoundFile
-  ) -> Result<Commit.Outcome, Errno> {
+  ) -> Result<CommitOutcome, Errno> {
     var commit = Commit(
       slots[index], executors[index].directory, staging: executors[index].staging, old: old,
       durability)

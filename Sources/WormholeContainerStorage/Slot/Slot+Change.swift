@@ -2,7 +2,7 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// The decision of the caller's code about a value.
-package enum Change: Sendable {
+package enum SlotChange: Sendable {
   case none
   /// The bytes of a binary property list; the note belongs to the caller, see ``Slot/note``.
   case put([UInt8], note: Int? = nil)
@@ -22,7 +22,7 @@ extension Slot {
   @discardableResult
   package func change(
     _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
-    patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> Change
+    patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> SlotChange
   ) throws -> ChangeOutcome {
     let verb = operation
     // Built only for an error.
@@ -102,7 +102,7 @@ private struct ChangeRun {
     self.durability = durability
   }
 
-  mutating func run(_ body: (Slot.Content) throws -> Change) throws -> ChangeOutcome {
+  mutating func run(_ body: (Slot.Content) throws -> SlotChange) throws -> ChangeOutcome {
     var action = executor.advance(.begin)
     while true {
       switch action {
@@ -115,7 +115,7 @@ private struct ChangeRun {
   }
 
   private mutating func compute(
-    _ body: (Slot.Content) throws -> Change
+    _ body: (Slot.Content) throws -> SlotChange
   ) -> LockMachine.Event {
     let directory = executor.directory
     do {
@@ -170,7 +170,7 @@ private struct ChangeRun {
     }
   }
 
-  private func conclude(_ ending: LockMachine.Ending) throws -> ChangeOutcome {
+  private func conclude(_ ending: LockEnd) throws -> ChangeOutcome {
     switch ending {
     case .unchanged:
       return .unchanged

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// over. So by default no waiter takes over; a waiter's error names the holder.
 extension Slot {
   /// The result of holding a lock.
-  package struct Held<Result> {
+  package struct HoldResult<Result> {
     package let result: Result
     /// Another process took the lock over in the meantime: both may have run at once.
     package let wasSuperseded: Bool
@@ -24,7 +24,7 @@ extension Slot {
   package func hold<Result>(
     _ operation: String, takeOverAfter: Duration? = nil, patience: Patience = .unlimited,
     isOutermost: Bool = false, _ body: (_ generation: Int) throws -> Result
-  ) throws -> Held<Result> {
+  ) throws -> HoldResult<Result> {
     let lease = takeOverAfter.map { max($0, container.options.lease) }
     return try locked(operation, LockPolicy(lease: lease, cap: nil), patience) { executor in
       // States since when the lock is held; a failure hides only the age.
@@ -34,7 +34,7 @@ extension Slot {
         isOutermost
         ? try body(generation)
         : try UpdatesUnderWay.inside(container.identity) { try body(generation) }
-      return Held(result: result, wasSuperseded: try executor.isSuperseded())
+      return HoldResult(result: result, wasSuperseded: try executor.isSuperseded())
     }
   }
   /// Runs the body under the lock, with the staging directory that is removed after a takeover.

@@ -215,7 +215,7 @@ package final class Slot: Sendable {
     in directory: SlotDirectory, _ operation: @autoclosure () -> String,
     _ file: File = .value
   ) throws(WormholeError) -> FoundFile {
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       return try container.reading.read(file.name, in: directory.descriptor)
     } catch {
       throw error.error(operation(), name, String(cString: file.name))
@@ -227,7 +227,7 @@ package final class Slot: Sendable {
     in directory: SlotDirectory, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> (file: FoundFile, content: Content) {
     let found: FoundFile
-    do throws(FileReading.Refusal) {
+    do throws(ReadRefusal) {
       found = try container.reading.read(File.value.name, in: directory.descriptor)
     } catch {
       guard case .tooLarge(let size) = error,
@@ -242,7 +242,7 @@ package final class Slot: Sendable {
   package static func tooLarge(
     _ size: Int, _ operation: String, _ name: String
   ) -> WormholeError {
-    FileReading.Refusal.tooLarge(size).error(operation, name, valueName)
+    ReadRefusal.tooLarge(size).error(operation, name, valueName)
   }
 
   /// Uses the previous value if the latest is damaged, or if another tool has removed it.
@@ -259,7 +259,7 @@ package final class Slot: Sendable {
   }
 }
 
-extension FileReading.Refusal {
+extension ReadRefusal {
   func error(_ operation: String, _ name: String, _ file: String) -> WormholeError {
     switch self {
     case .system(let error):

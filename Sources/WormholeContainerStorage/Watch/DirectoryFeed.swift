@@ -27,7 +27,7 @@ package final class DirectoryFeed: Sendable {
   }
 
   /// What has changed.
-  package enum Change: Sendable, Equatable {
+  package enum DirectoryChange: Sendable, Equatable {
     /// These names; a name may be among them several times.
     case names([String])
     /// All names are new: the directory was made, or another one has its name.
@@ -48,7 +48,7 @@ package final class DirectoryFeed: Sendable {
   ///   - handler: may wait, and may read files.
   package init(
     _ container: Container, _ path: [String], _ interest: Interest,
-    _ handler: @escaping @Sendable (Change) -> Void
+    _ handler: @escaping @Sendable (DirectoryChange) -> Void
   ) throws(WormholeError) {
     folder = NoticedFolder(worker)
     worker.begin { [weak folder, isReplaced] in
@@ -68,15 +68,15 @@ package final class DirectoryFeed: Sendable {
   }
 
   /// Returns what to report; nil for nothing.
-  private static func take(from folder: NoticedFolder, _ isReplaced: Monitor<Bool>) -> Change? {
+  private static func take(
+    from folder: NoticedFolder, _ isReplaced: Monitor<Bool>
+  ) -> DirectoryChange? {
+    let news = folder.take()
+    if case .changed(let names) = news { return names.isEmpty ? nil : .names(names) }
     let wasReplaced = isReplaced.withLock { exchange(&$0, with: false) }
-    switch folder.take() {
-    case .changed(let names): return names.isEmpty ? nil : .names(names)
-    case .replaced: return .replaced
-    case .lookAgain, .gone:
-      // A handler that waits too long has lost notices, as with a full queue of the kernel.
-      return !folder.isPolling ? .lost : wasReplaced ? .replaced : .polled
-    }
+    if news == .replaced { return .replaced }
+    // A handler that waits too long has lost notices, as with a full queue of the kernel.
+    return !folder.isPolling ? .lost : wasReplaced ? .replaced : .polled
   }
 
   /// Ends the watch.

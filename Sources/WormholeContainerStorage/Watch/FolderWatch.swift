@@ -5,24 +5,24 @@ internal import WormholeSyscalls
 /// A listing is not a snapshot, so each name is reported when it is noticed, once. The folder is
 /// listed after the watch is registered, so that no name is missed permanently.
 package final class FolderWatch: Sendable {
-  package enum Change: Sendable, Equatable {
+  package enum FolderChange: Sendable, Equatable {
     case came(String)
     case went(String)
   }
 
   private let container: Container
   private let folder: Container.Folder
-  private let handler: @Sendable (Change) -> Void
+  private let handler: @Sendable (FolderChange) -> Void
   /// The reported names, as they are in the folder.
   private let known = Monitor<Set<String>>([])
   private let worker = Worker()
   private let notices: NoticedFolder
   /// Retries periodically after a failed check.
-  private let retrying = Monitor<Watch?>(nil)
+  private let retrying = Monitor<DirectoryWatch?>(nil)
 
   fileprivate init(
     _ container: Container, _ folder: Container.Folder,
-    _ handler: @escaping @Sendable (Change) -> Void
+    _ handler: @escaping @Sendable (FolderChange) -> Void
   ) {
     self.container = container
     self.folder = folder
@@ -87,7 +87,7 @@ package final class FolderWatch: Sendable {
   private func endRetrying() { retrying.withLock { $0.take() }?.stop() }
 
   /// Returns the change to report; nil if there is none.
-  private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> Change? {
+  private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> FolderChange? {
     guard known.contains(file) != isThere, let name = EscapedName.unescape(file) else { return nil }
     if isThere { known.insert(file) } else { known.remove(file) }
     return isThere ? .came(name) : .went(name)
@@ -108,7 +108,7 @@ extension Container {
   ///
   /// - Parameter ended: called when the container is no longer the one at its path.
   package func watchNames(
-    in folder: Folder, _ handler: @escaping @Sendable (FolderWatch.Change) -> Void,
+    in folder: Folder, _ handler: @escaping @Sendable (FolderWatch.FolderChange) -> Void,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> FolderWatch {
     let watch = FolderWatch(self, folder, handler)

@@ -24,7 +24,7 @@ package final class NamedWatch: Sendable {
   init(
     _ container: Container, _ path: [String], _ mask: InotifyMask, name: String? = nil,
     pauses: Bool = false, ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in },
-    _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+    _ handler: @escaping @Sendable (WatchSignal) -> Void
   ) throws(Errno) {
     tree = container.watchTree()
     ear = WatchTree.WatchObserver(mask, name: name, pauses: pauses, ended: ended, handler)

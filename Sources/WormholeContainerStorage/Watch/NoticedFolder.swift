@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// learns that any name may have changed, and then lists the directory. One run of the task is in
 /// progress at a time; what changes during a run is kept for the next one.
 package final class NoticedFolder: Sendable {
-  private let news = Monitor(Watcher.Signal.changed([]))
+  private let news = Monitor(WatchSignal.changed([]))
   private let watch = Monitor<NamedWatch?>(nil)
   private let worker: Worker
 
@@ -17,7 +17,7 @@ package final class NoticedFolder: Sendable {
   ///
   /// - Parameter start: makes the watch, whose handler passes on what the task is to know.
   package func begin<Failure>(
-    _ start: (_ hear: @escaping @Sendable (Watcher.Signal) -> Void) throws(Failure) -> NamedWatch
+    _ start: (_ hear: @escaping @Sendable (WatchSignal) -> Void) throws(Failure) -> NamedWatch
   ) throws(Failure) {
     try watch.withLock { watch throws(Failure) in
       guard watch == nil else { return }
@@ -25,13 +25,13 @@ package final class NoticedFolder: Sendable {
     }
   }
 
-  private func hear(_ signal: Watcher.Signal) {
+  private func hear(_ signal: WatchSignal) {
     news.withLock { $0.add(signal) }
     worker.trigger()
   }
 
   /// Returns what has changed since the last call.
-  package func take() -> Watcher.Signal { news.withLock { exchange(&$0, with: .changed([])) } }
+  package func take() -> WatchSignal { news.withLock { exchange(&$0, with: .changed([])) } }
 
   /// Makes the next run of the task list the directory.
   package func loseTrack() { news.withLock { $0 = .lookAgain } }

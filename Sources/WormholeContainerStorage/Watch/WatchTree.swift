@@ -21,12 +21,12 @@ final class WatchTree: Sendable {
     let pauses: Bool
     let gate = CallGate()
     let ended: @Sendable (ContainerEnd) -> Void
-    let handler: @Sendable (Watcher.Signal) -> Void
+    let handler: @Sendable (WatchSignal) -> Void
 
     init(
       _ mask: InotifyMask, name: String?, pauses: Bool,
       ended: @escaping @Sendable (ContainerEnd) -> Void,
-      _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+      _ handler: @escaping @Sendable (WatchSignal) -> Void
     ) {
       self.mask = mask
       self.name = name
@@ -35,7 +35,7 @@ final class WatchTree: Sendable {
       self.handler = handler
     }
 
-    func tell(_ signal: Watcher.Signal) { gate.call { handler(signal) } }
+    func tell(_ signal: WatchSignal) { gate.call { handler(signal) } }
   }
 
   /// A directory: a name, and the directory that has the name now.
@@ -48,7 +48,7 @@ final class WatchTree: Sendable {
     /// Listeners for all names, and listeners for a single name.
     @exclusivity(unchecked) fileprivate var ears: [WatchObserver] = []
     @exclusivity(unchecked) fileprivate var earsByName: [String: [WatchObserver]] = [:]
-    fileprivate var watch: Watch?
+    fileprivate var watch: DirectoryWatch?
     fileprivate var directory: FileIdentity?
     /// The open directory, for nodes with children or with a listener that may pause.
     fileprivate var open: OpenDirectory?
@@ -170,14 +170,14 @@ final class WatchTree: Sendable {
   /// Removes a listener and the nodes that become unused; a call of the listener may be in
   /// progress.
   func remove(_ ear: WatchObserver, at node: WatchedDirectory) {
-    let unused = state.withLock { state -> [Watch] in
+    let unused = state.withLock { state -> [DirectoryWatch] in
       if let name = ear.name {
         node.earsByName[name]?.removeAll { $0 === ear }
         if node.earsByName[name]?.isEmpty == true { node.earsByName[name] = nil }
       } else {
         node.ears.removeAll { $0 === ear }
       }
-      var unused: [Watch] = []
+      var unused: [DirectoryWatch] = []
       var next: WatchedDirectory? = node
       while let last = next, !last.isUsed, !last.isOut {
         if let watch = last.watch.take() { unused.append(watch) }
@@ -217,7 +217,7 @@ final class WatchTree: Sendable {
 
   // MARK: Notices of the watcher
 
-  private func hear(_ signal: Watcher.Signal, _ node: WatchedDirectory) {
+  private func hear(_ signal: WatchSignal, _ node: WatchedDirectory) {
     switch signal {
     case .changed(let names): hear(names, node)
     case .lookAgain:
@@ -242,7 +242,7 @@ final class WatchTree: Sendable {
 
   private func hear(_ names: [String], _ node: WatchedDirectory) {
     let (ears, signal, named, isWorkDue) = state.withLock {
-      state -> ([WatchObserver], Watcher.Signal, [(WatchObserver, String)], Bool) in
+      state -> ([WatchObserver], WatchSignal, [(WatchObserver, String)], Bool) in
       var named: [(WatchObserver, String)] = []
       if !node.earsByName.isEmpty {
         for name in Set(names) {
@@ -258,7 +258,7 @@ final class WatchTree: Sendable {
       if node === root { note(root, isForced: false, &state) }
       // A listener that relies on the order of names has to list first: a new directory had names
       // before it was watched.
-      let signal = node.isUntold ? Watcher.Signal.lookAgain : .changed(names)
+      let signal = node.isUntold ? WatchSignal.lookAgain : .changed(names)
       return (node.ears, signal, named, !state.pending.isEmpty)
     }
     for ear in ears { ear.tell(signal) }
@@ -278,7 +278,7 @@ final class WatchTree: Sendable {
   /// Checks the recorded nodes, and notifies the listeners of changes.
   private func lookAtPending() {
     while let (node, isForced) = state.withLock({ $0.takePending() }) {
-      var told: [(WatchedDirectory, [WatchObserver], Watcher.Signal)] = []
+      var told: [(WatchedDirectory, [WatchObserver], WatchSignal)] = []
       var end: ContainerEnd?
       changing.withLock { _ in
         if node === root { end = endNow() }
@@ -302,9 +302,9 @@ final class WatchTree: Sendable {
 
   /// Sends the last notice to all listeners.
   private func tellAll(of end: ContainerEnd) {
-    let (ears, watches) = state.withLock { state -> ([WatchObserver], [Watch]) in
+    let (ears, watches) = state.withLock { state -> ([WatchObserver], [DirectoryWatch]) in
       (state.pending, state.order) = ([:], [])
-      var (ears, watches): ([WatchObserver], [Watch]) = ([], [])
+      var (ears, watches): ([WatchObserver], [DirectoryWatch]) = ([], [])
       var nodes = [root]
       while let node = nodes.popLast() {
         ears += node.allEars
@@ -322,7 +322,7 @@ final class WatchTree: Sendable {
 
   private func refresh(
     _ node: WatchedDirectory, _ isForced: Bool,
-    _ told: inout [(WatchedDirectory, [WatchObserver], Watcher.Signal)]
+    _ told: inout [(WatchedDirectory, [WatchObserver], WatchSignal)]
   ) {
     let (isOut, isUpgradeDue) = state.withLock { _ in
       (node.isOut, node.watch?.isPolling == true && Instant.now >= node.nextUpgrade)
@@ -346,7 +346,7 @@ final class WatchTree: Sendable {
 
   /// Opens the directories again by their names, from one node downward.
   private func renewAll(
-    _ node: WatchedDirectory, _ told: inout [(WatchedDirectory, [WatchObserver], Watcher.Signal)]
+    _ node: WatchedDirectory, _ told: inout [(WatchedDirectory, [WatchObserver], WatchSignal)]
   ) {
     var isThere = false
     state.withLock { _ in node.isUntold = true }
@@ -365,7 +365,7 @@ final class WatchTree: Sendable {
   private func renew(_ node: WatchedDirectory) throws(Errno) -> Bool {
     let (mask, keepsOpen) = state.withLock { _ in (node.mask, node.keepsOpen) }
     let open = try directory(of: node)
-    var watch: Watch?
+    var watch: DirectoryWatch?
     var identity: FileIdentity?
     if let open {
       identity = FileIdentity(try open.descriptor.status())
@@ -374,7 +374,7 @@ final class WatchTree: Sendable {
         polled: { reason in state.withLock { $0.reason = $0.reason ?? reason } }
       ) { [weak self, node] signal in self?.hear(signal, node) }
     }
-    let old = state.withLock { _ -> Watch? in
+    let old = state.withLock { _ -> DirectoryWatch? in
       guard !node.isOut else { return watch }
       defer {
         node.watch = watch
@@ -405,7 +405,7 @@ final class WatchTree: Sendable {
 
   private func retry(_ node: WatchedDirectory, _ error: Errno) {
     let watch = Watcher.shared.poll { [weak self, node] signal in self?.hear(signal, node) }
-    let old = state.withLock { state -> Watch? in
+    let old = state.withLock { state -> DirectoryWatch? in
       state.reason = state.reason ?? "\(error)"
       guard !node.isOut else { return watch }
       defer {

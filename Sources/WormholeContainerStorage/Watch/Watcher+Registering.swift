@@ -76,7 +76,7 @@ extension Watcher {
   /// - Parameter isPolled: whether the listener was polled until now, and has to check once more.
   /// - Returns: the reason why the listener has to be polled, or nil.
   func register(
-    _ watch: Watch, _ directory: borrowing Descriptor, isPolled: Bool = false
+    _ watch: DirectoryWatch, _ directory: borrowing Descriptor, isPolled: Bool = false
   ) -> String? {
     var number: CInt?
     var failure: Errno?
@@ -107,7 +107,8 @@ extension Watcher {
     return failure.map { "inotify failed: \($0)" }
   }
 
-  private func ask(_ watch: Watch, _ directory: borrowing Descriptor) throws(Errno) -> CInt {
+  private func ask(_ watch: DirectoryWatch, _ directory: borrowing Descriptor) throws(Errno) -> CInt
+  {
     let (instance, pausing) = try state.withLock {
       state throws(Errno) -> (Inotify, Set<CInt>) in
       (try self.instance(&state), state.calls.pausing)
@@ -131,7 +132,7 @@ extension Watcher {
 
   /// Pauses all notices but that of the directory's end; false if the directory has further
   /// listeners, or if pausing is not possible.
-  func pause(_ watch: Watch) -> Bool {
+  func pause(_ watch: DirectoryWatch) -> Bool {
     guard let directory = watch.directory else { return false }
     let begun = state.withLock { state -> (Inotify, CInt)? in
       let number = watch.number.load(ordering: .relaxed)
@@ -155,7 +156,7 @@ extension Watcher {
     }
   }
 
-  func resume(_ watch: Watch) {
+  func resume(_ watch: DirectoryWatch) {
     guard let directory = watch.directory else { return }
     let begun = state.withLock { state -> (Inotify, CInt)? in
       let number = watch.number.load(ordering: .relaxed)
@@ -186,7 +187,7 @@ extension Watcher {
 
   /// Tries inotify again for polled listeners, on another thread, since this one serves all
   /// listeners.
-  func upgrade(_ polled: [Watch], _ crew: WatcherCrew) {
+  func upgrade(_ polled: [DirectoryWatch], _ crew: WatcherCrew) {
     let due = polled.filter { $0.directory != nil && $0.canBeTold && $0.isPolling }
     let begins = state.withLock { state in
       guard !due.isEmpty, !state.calls.isUpgrading else { return false }
@@ -200,7 +201,7 @@ extension Watcher {
     }
   }
 
-  private func upgrade(_ watch: Watch, _ crew: WatcherCrew) {
+  private func upgrade(_ watch: DirectoryWatch, _ crew: WatcherCrew) {
     guard let directory = watch.directory else { return }
     let begins = state.withLock { state in
       guard state.crew === crew, state.polled[ObjectIdentifier(watch)] != nil else { return false }

@@ -19,40 +19,10 @@ package final class Watcher: Sendable {
   private static let one = OneForEachProcess { Watcher() }
   package static var shared: Watcher { one.current }
 
-  /// A signal to a listener.
-  package enum Signal: Sendable, Equatable {
-    /// The names in the directory that have changed; only names in UTF-8.
-    case changed([String])
-    /// Any name may have changed.
-    case lookAgain
-    /// Another directory has the name now, or a missing name has a directory again; for listeners
-    /// of a name.
-    case replaced
-    /// The directory is gone. The last signal, except for listeners of a name.
-    case gone
-
-    /// The limit of names for a listener that does not read: as many as the kernel keeps itself.
-    package static let most = 1 << 14
-
-    /// Merges a later signal, for a listener that has not yet read.
-    package mutating func add(_ later: Signal) {
-      switch (self, later) {
-      case (.changed(var names), .changed(let others))
-      where names.count + others.count <= Self.most:
-        self = .changed([])  // Or the names would be copied.
-        names += others
-        self = .changed(names)
-      case (.replaced, .changed): break
-      case (.changed, .replaced), (.replaced, .replaced): self = .replaced
-      default: self = .lookAgain
-      }
-    }
-  }
-
   struct State {
     var instance: Inotify?
-    var watches = SmallDictionary<CInt, [Watch]>()
-    var polled: [ObjectIdentifier: Watch] = [:]
+    var watches = SmallDictionary<CInt, [DirectoryWatch]>()
+    var polled: [ObjectIdentifier: DirectoryWatch] = [:]
     var nextPoll = Instant.distantFuture
     var nextUpgrade: Instant?
     /// Listeners that inotify serves from now on; a last check is due.
@@ -89,11 +59,11 @@ package final class Watcher: Sendable {
   package func watch(
     _ directory: borrowing Descriptor, _ mask: InotifyMask, keeping: OpenDirectory? = nil,
     polled: (String) -> Void = { _ in },
-    _ handler: @escaping @Sendable (Signal) -> Void
-  ) throws(Errno) -> Watch {
+    _ handler: @escaping @Sendable (WatchSignal) -> Void
+  ) throws(Errno) -> DirectoryWatch {
     // Checked before the lock is taken: the file system may not respond.
     let silence = Self.whyNotTold(of: directory)
-    let watch = Watch(
+    let watch = DirectoryWatch(
       mask.union([.selfDeleted, .added]), keeping, canBeTold: silence == nil, self,
       handler)
     try state.withLock { state throws(Errno) in
@@ -106,8 +76,8 @@ package final class Watcher: Sendable {
   }
 
   /// Makes the handler check periodically.
-  func poll(_ handler: @escaping @Sendable (Signal) -> Void) -> Watch {
-    let watch = Watch([], nil, canBeTold: false, self, handler)
+  func poll(_ handler: @escaping @Sendable (WatchSignal) -> Void) -> DirectoryWatch {
+    let watch = DirectoryWatch([], nil, canBeTold: false, self, handler)
     state.withLock { state in
       // Without a thread the listener gets no call, until the next listener starts a thread.
       state.crew = try? crew(&state)
@@ -117,7 +87,7 @@ package final class Watcher: Sendable {
   }
 
   /// Makes a listener check periodically.
-  func poll(_ watch: Watch, _ state: inout State) {
+  func poll(_ watch: DirectoryWatch, _ state: inout State) {
     state.polled[ObjectIdentifier(watch)] = watch
     state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
     state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
@@ -130,7 +100,7 @@ package final class Watcher: Sendable {
     return name.map { "\($0) does not report all changes" }
   }
 
-  fileprivate func remove(_ watch: Watch) {
+  fileprivate func remove(_ watch: DirectoryWatch) {
     state.withLock { state in
       state.polled[ObjectIdentifier(watch)] = nil
       state.upgraded.remove(ObjectIdentifier(watch))
@@ -180,8 +150,8 @@ package final class Watcher: Sendable {
     for number in gone ?? [] { tell(number, of: instance, .gone) }
   }
 
-  private func tell(_ number: CInt, of instance: Inotify, _ signal: Signal) {
-    let (watches, upgraded) = state.withLock { state -> ([Watch], Set<ObjectIdentifier>) in
+  private func tell(_ number: CInt, of instance: Inotify, _ signal: WatchSignal) {
+    let (watches, upgraded) = state.withLock { state -> ([DirectoryWatch], Set<ObjectIdentifier>) in
       // Another instance has replaced this one, and its numbers mean different directories.
       guard state.instance === instance else { return ([], []) }
       guard signal == .gone else { return (state.watches[number] ?? [], state.upgraded) }
@@ -205,7 +175,7 @@ package final class Watcher: Sendable {
 
   /// Signals polled listeners, and occasionally tries inotify for them again.
   func poll(for crew: WatcherCrew) {
-    let (polled, isUpgradeDue) = state.withLock { state -> ([Watch], Bool) in
+    let (polled, isUpgradeDue) = state.withLock { state -> ([DirectoryWatch], Bool) in
       // Several threads may have waited for the same moment.
       guard state.crew === crew, Instant.now >= state.nextPoll else { return ([], false) }
       state.nextPoll = state.polled.isEmpty ? .distantFuture : .now + Self.pollInterval
@@ -223,8 +193,37 @@ package final class Watcher: Sendable {
   }
 }
 
+/// A signal to a listener.
+package enum WatchSignal: Sendable, Equatable {
+  /// The names in the directory that have changed; only names in UTF-8.
+  case changed([String])
+  /// Any name may have changed.
+  case lookAgain
+  /// Another directory has the name now, or a missing name has a directory again; for listeners
+  /// of a name.
+  case replaced
+  /// The directory is gone. The last signal, except for listeners of a name.
+  case gone
+
+  /// The limit of names for a listener that does not read: as many as the kernel keeps itself.
+  package static let most = 1 << 14
+
+  /// Merges a later signal, for a listener that has not yet read.
+  package mutating func add(_ later: WatchSignal) {
+    switch (self, later) {
+    case (.changed(var names), .changed(let others)) where names.count + others.count <= Self.most:
+      self = .changed([])  // Or the names would be copied.
+      names += others
+      self = .changed(names)
+    case (.replaced, .changed): break
+    case (.changed, .replaced), (.replaced, .replaced): self = .replaced
+    default: self = .lookAgain
+    }
+  }
+}
+
 /// A listener's registration; ends with ``stop()``.
-package final class Watch: Sendable {
+package final class DirectoryWatch: Sendable {
   let mask: InotifyMask
   /// The directory, for a listener that may pause or be registered again.
   let directory: OpenDirectory?
@@ -233,11 +232,11 @@ package final class Watch: Sendable {
   /// The watcher of the process that made the registration.
   fileprivate let watcher: Watcher
   let number = Atomic<CInt>(-1)
-  private let handler: @Sendable (Watcher.Signal) -> Void
+  private let handler: @Sendable (WatchSignal) -> Void
 
   fileprivate init(
     _ mask: InotifyMask, _ directory: OpenDirectory?, canBeTold: Bool,
-    _ watcher: Watcher, _ handler: @escaping @Sendable (Watcher.Signal) -> Void
+    _ watcher: Watcher, _ handler: @escaping @Sendable (WatchSignal) -> Void
   ) {
     self.mask = mask
     self.directory = directory
@@ -270,7 +269,7 @@ package final class Watch: Sendable {
   /// Changes during the pause are not reported: read the directory after this call.
   package func resume() { watcher.resume(self) }
 
-  func tell(_ signal: Watcher.Signal) { handler(signal) }
+  func tell(_ signal: WatchSignal) { handler(signal) }
 }
 
 extension Descriptor {

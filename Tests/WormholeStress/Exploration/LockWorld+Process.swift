@@ -77,7 +77,7 @@ extension LockWorld {
     finish(index, ending)
   }
 
-  private mutating func finish(_ index: Int, _ ending: LockMachine.Ending) {
+  private mutating func finish(_ index: Int, _ ending: LockEnd) {
     state.processes[index].old = nil
     state.processes[index].base = 0
     guard ending == .committed, state.processes[index].isPower else {
@@ -88,7 +88,7 @@ extension LockWorld {
   }
 
   /// Returns from a change.
-  private mutating func conclude(_ index: Int, _ ending: LockMachine.Ending) {
+  private mutating func conclude(_ index: Int, _ ending: LockEnd) {
     if ending == .committed { state.processes[index].committed += 1 }
     state.processes[index].isBetween = true
     state.processes[index].isSaving = false

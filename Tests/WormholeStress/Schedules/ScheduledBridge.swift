@@ -43,7 +43,7 @@
     private var incoming: InFlow
     private let news = Monitor(News())
     private let watch: CarrierWatch?
-    private var watches: [Watch] = []
+    private var watches: [DirectoryWatch] = []
     private var isDirty = true
     private var changed: Set<Carrier.Resident> = []
     private var lastProgress = Instant.now
@@ -84,7 +84,7 @@
       return (out, incoming)
     }
 
-    private static func watch(_ folder: String, _ news: Monitor<News>) throws -> Watch {
+    private static func watch(_ folder: String, _ news: Monitor<News>) throws -> DirectoryWatch {
       let directory = try Descriptor.open(path: folder, [.readOnly, .directory])
       return try Watcher.shared.watch(directory, .movedTo) { _ in
         news.signal { $0.hasServers = true }
