@@ -13,12 +13,12 @@ final class DecodingSession {
   ///
   /// A pointer, because an array in a class would check each access for exclusivity; allocated with
   /// the session and freed with it.
-  let places: UnsafeMutablePointer<Place>
+  let places: UnsafeMutablePointer<ReadPosition>
   private var trees: TreeBuilder?
   /// Positions by key, for large dictionaries that are read out of order.
   private var indices = [Int: [String: Int]]()
 
-  struct Place {
+  struct ReadPosition {
     static let none = UInt32.max
 
     var parent = none
@@ -32,7 +32,7 @@ final class DecodingSession {
     self.document = document
     self.userInfo = userInfo
     places = .allocate(capacity: document.layout.count)
-    places.initialize(repeating: Place(), count: document.layout.count)
+    places.initialize(repeating: ReadPosition(), count: document.layout.count)
   }
 
   deinit { places.deallocate() }
@@ -48,7 +48,7 @@ final class DecodingSession {
   func path(of object: Int) -> [any CodingKey] {
     var path: [any CodingKey] = []
     var place = places[object]
-    while place.parent != Place.none {
+    while place.parent != ReadPosition.none {
       let parent = Int(place.parent)
       path.append(key(Int(place.index), of: parent))
       place = places[parent]

@@ -17,7 +17,7 @@ package struct BinaryEncoder: Sendable {
   package func encode<T: Encodable>(_ value: T) throws -> [UInt8] {
     try write { writer in
       try writer.encode(value, at: BinaryWriter.top)
-      if writer.links[0].value == BinaryWriter.Link.none {
+      if writer.links[0].value == BinaryWriter.ElementLink.none {
         throw PropertyListError(.missingValue, "the value encodes nothing")
       }
     }
@@ -116,7 +116,7 @@ extension BinaryWriter {
   func path(of link: UInt32) -> [any CodingKey] {
     var path: [any CodingKey] = []
     var link = links[Int(link)]
-    while link.owner != Link.none {
+    while link.owner != ElementLink.none {
       let owner = containers[Int(link.owner)]
       if owner.isDictionary {
         path.append(PathKey(stringValue: key(link.key)))
@@ -128,10 +128,10 @@ extension BinaryWriter {
     return path.reversed()
   }
 
-  private func position(of link: Link, in owner: Container) -> Int {
+  private func position(of link: ElementLink, in owner: ElementContainer) -> Int {
     var position = 0
     var next = owner.first
-    while next != Link.none, links[Int(next)].next != link.next {
+    while next != ElementLink.none, links[Int(next)].next != link.next {
       position += 1
       next = links[Int(next)].next
     }
@@ -175,9 +175,11 @@ extension BinaryWriter {
   /// Returns the container in a link; a class and its superclass may request the same container.
   func container(isDictionary: Bool, at link: UInt32) -> UInt32 {
     let value = links[Int(link)].value
-    guard value < Link.removed else { return addContainer(isDictionary: isDictionary, at: link) }
-    if value & Link.container != 0 {
-      let index = value & ~Link.container
+    guard value < ElementLink.removed else {
+      return addContainer(isDictionary: isDictionary, at: link)
+    }
+    if value & ElementLink.container != 0 {
+      let index = value & ~ElementLink.container
       if containers[Int(index)].isDictionary == isDictionary { return index }
     }
     if failure == nil {
@@ -190,8 +192,8 @@ extension BinaryWriter {
   func nestedLink(in container: UInt32, key: String) -> UInt32 {
     let key = addKey(key)
     var link = containers[Int(container)].first
-    while link != Link.none {
-      if links[Int(link)].key == key, links[Int(link)].value != Link.removed { return link }
+    while link != ElementLink.none {
+      if links[Int(link)].key == key, links[Int(link)].value != ElementLink.removed { return link }
       link = links[Int(link)].next
     }
     return addLink(to: container, key: key)

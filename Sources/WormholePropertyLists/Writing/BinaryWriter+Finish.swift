@@ -24,7 +24,7 @@ extension BinaryWriter {
 
   /// A link without a value becomes an empty dictionary, as with Foundation.
   private func resolveEmptyPlaces() {
-    for link in 0..<links.count where links[link].value == Link.none {
+    for link in 0..<links.count where links[link].value == ElementLink.none {
       _ = addContainer(isDictionary: true, at: UInt32(link))
     }
   }
@@ -33,13 +33,15 @@ extension BinaryWriter {
   private func dropRepeatedKeys(of index: Int, _ marks: inout [UInt32]) {
     let container = containers[index]
     guard container.count > Self.few || hasRepeatedKey(container) else { return }
-    if marks.isEmpty { marks = Array(repeating: Link.none, count: offsets.count) }
+    if marks.isEmpty { marks = Array(repeating: ElementLink.none, count: offsets.count) }
     var link = container.first
-    while link != Link.none {
-      if links[Int(link)].value != Link.removed {
+    while link != ElementLink.none {
+      if links[Int(link)].value != ElementLink.removed {
         let key = Int(links[Int(link)].key)
         let earlier = marks[key]
-        if earlier != Link.none, links[Int(earlier)].owner == UInt32(index) { remove(earlier) }
+        if earlier != ElementLink.none, links[Int(earlier)].owner == UInt32(index) {
+          remove(earlier)
+        }
         marks[key] = link
       }
       link = links[Int(link)].next
@@ -49,13 +51,13 @@ extension BinaryWriter {
   /// Up to this number of links, each link is compared with each.
   private static let few = 8
 
-  private func hasRepeatedKey(_ container: Container) -> Bool {
+  private func hasRepeatedKey(_ container: ElementContainer) -> Bool {
     var link = container.first
-    while link != Link.none {
+    while link != ElementLink.none {
       let key = links[Int(link)].key
       link = links[Int(link)].next
       var later = link
-      while later != Link.none {
+      while later != ElementLink.none {
         if links[Int(later)].key == key { return true }
         later = links[Int(later)].next
       }
@@ -64,13 +66,13 @@ extension BinaryWriter {
   }
 
   private func write(
-    _ container: Container, leaves: UInt32, referenceSize: Int, reached: inout Int
+    _ container: ElementContainer, leaves: UInt32, referenceSize: Int, reached: inout Int
   ) throws(PropertyListError) {
     _ = begin()
     var count = 0
     var link = container.first
-    while link != Link.none {
-      if links[Int(link)].value != Link.removed { count += 1 }
+    while link != ElementLink.none {
+      if links[Int(link)].value != ElementLink.removed { count += 1 }
       link = links[Int(link)].next
     }
     appendHead(container.isDictionary ? .dictionary : .array, count: count)
@@ -84,19 +86,19 @@ extension BinaryWriter {
 
   @inline(__always)
   private func appendReferences(
-    of container: Container, size: Int, _ reference: (Link) -> UInt32
+    of container: ElementContainer, size: Int, _ reference: (ElementLink) -> UInt32
   ) {
     var next = container.first
-    while next != Link.none {
+    while next != ElementLink.none {
       let link = links[Int(next)]
-      if link.value != Link.removed { append(Int(reference(link)), width: size) }
+      if link.value != ElementLink.removed { append(Int(reference(link)), width: size) }
       next = link.next
     }
   }
 
   @inline(__always)
   private func object(_ value: UInt32, _ leaves: UInt32) -> UInt32 {
-    value & Link.container == 0 ? value : leaves + (value & ~Link.container)
+    value & ElementLink.container == 0 ? value : leaves + (value & ~ElementLink.container)
   }
 
   private func writeTrailer(top: UInt32, referenceSize: Int) {

@@ -11,8 +11,8 @@ final class BinaryWriter {
   // `@exclusivity(unchecked)` halves the time for a small value.
   @exclusivity(unchecked) var bytes: GrowingList<UInt8>
   @exclusivity(unchecked) var offsets: GrowingList<Int>
-  @exclusivity(unchecked) var links: GrowingList<Link>
-  @exclusivity(unchecked) var containers: GrowingList<Container>
+  @exclusivity(unchecked) var links: GrowingList<ElementLink>
+  @exclusivity(unchecked) var containers: GrowingList<ElementContainer>
   @exclusivity(unchecked) var keys = KeyTable()
   /// The bytes that repeated keys add to the size counted by a reader.
   @exclusivity(unchecked) var repeatedBytes = 0
@@ -27,7 +27,7 @@ final class BinaryWriter {
   static let top: UInt32 = 0
 
   /// A position that takes a value.
-  struct Link: BitwiseCopyable {
+  struct ElementLink: BitwiseCopyable {
     static let none = UInt32.max
     /// The value of a removed link.
     static let removed = UInt32.max - 1
@@ -37,20 +37,20 @@ final class BinaryWriter {
 
     /// The object of the key, if the owner is a dictionary.
     var key: UInt32
-    var value = Link.none
+    var value = ElementLink.none
     /// The next link of the same owner.
-    var next = Link.none
+    var next = ElementLink.none
     /// The index of the container that the link belongs to.
     var owner: UInt32
   }
 
-  struct Container: BitwiseCopyable {
+  struct ElementContainer: BitwiseCopyable {
     var link: UInt32
     var isDictionary: Bool
     var depth: Int
     var count = 0
-    var first = Link.none
-    var last = Link.none
+    var first = ElementLink.none
+    var last = ElementLink.none
   }
 
   init(limits: PropertyListLimits) {
@@ -60,7 +60,7 @@ final class BinaryWriter {
     links = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
     containers = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
     withUnsafeBytes(of: BinaryFormat.magic.bigEndian) { bytes.append(contentsOf: $0) }
-    links.append(Link(key: 0, owner: Link.none))
+    links.append(ElementLink(key: 0, owner: ElementLink.none))
   }
 
   deinit {
@@ -75,10 +75,10 @@ final class BinaryWriter {
   /// Adds a link to the end of a container.
   func addLink(to container: UInt32, key: UInt32 = 0) -> UInt32 {
     let link = UInt32(links.count)
-    links.append(Link(key: key, owner: container))
+    links.append(ElementLink(key: key, owner: container))
     let index = Int(container)
     let last = containers[index].last
-    if last == Link.none {
+    if last == ElementLink.none {
       containers[index].first = link
     } else {
       links[Int(last)].next = link
@@ -89,16 +89,16 @@ final class BinaryWriter {
   }
 
   /// Removes a link, as if the link had never been added.
-  func remove(_ link: UInt32) { links[Int(link)].value = Link.removed }
+  func remove(_ link: UInt32) { links[Int(link)].value = ElementLink.removed }
 
   /// Stores an empty container in a link.
   func addContainer(isDictionary: Bool, at link: UInt32) -> UInt32 {
     let owner = links[Int(link)].owner
-    let depth = owner == Link.none ? 1 : containers[Int(owner)].depth + 1
+    let depth = owner == ElementLink.none ? 1 : containers[Int(owner)].depth + 1
     if depth > limits.depth, failure == nil { failure = .limit(.depth, limits) }
     let index = UInt32(containers.count)
-    containers.append(Container(link: link, isDictionary: isDictionary, depth: depth))
-    links[Int(link)].value = index | Link.container
+    containers.append(ElementContainer(link: link, isDictionary: isDictionary, depth: depth))
+    links[Int(link)].value = index | ElementLink.container
     return index
   }
 
