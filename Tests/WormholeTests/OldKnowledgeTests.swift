@@ -88,7 +88,7 @@ import WormholeSyscalls
     let error = WormholeError(.tooManyOpenFiles, "read channel", "n")
     listener.join(
       "n",
-      Listener.Source(
+      ChangeSource(
         look: {
           let isFirst = looks.withLock { looks in
             looks += 1

@@ -159,7 +159,7 @@ import WormholeSyscalls
     let (feeds, slot) = (container.feeds, try channel.slot.get())
     let (_, source) = try feeds.source(for: listener, slot)
     let (left, errors) = (Monitor(false), Heard<String>())
-    let nothing = Listener.Source(
+    let nothing = ChangeSource(
       look: { WatchResult(name: "speed", stamp: .nothing) },
       leave: { [weak listener] in
         do {

@@ -29,7 +29,9 @@ import WormholeSyscalls
         id: "1", started: 0, by: "test", program: "a", before: "b", failed: failed)
       record.failure = "it ended"
       record.ended = 1
-      func verdict(_ incarnation: String?, _ program: String, now: Int64) -> WakeRecord.Verdict {
+      func verdict(_ incarnation: String?, _ program: String, now: Int64)
+        -> WakeRecord.StartDecision
+      {
         record.verdict(incarnation, program, begun: 2, now: now, grace: .seconds(5))
       }
       guard case .wait(let pause) = verdict("b", "a", now: 1) else {
@@ -54,7 +56,7 @@ import WormholeSyscalls
   @Test func aWakeRecordOfAnEarlierBootIsIgnored() {
     let record = WakeRecord(
       id: "1", started: 9_000_000_000, by: "test", program: "a", before: "b")
-    func verdict(now: Int64) -> WakeRecord.Verdict {
+    func verdict(now: Int64) -> WakeRecord.StartDecision {
       record.verdict("b", "a", begun: 0, now: now, grace: .seconds(5))
     }
     #expect(verdict(now: 8_999_999_999) == .start)

@@ -197,7 +197,7 @@ struct WakingTests {
   @Test(.blocking) func aFailureIsForAllWhoAsked() throws {
     let scene = try Scene(.crashing)
     // All calls have begun before any continues.
-    let wakings = try (0..<20).map { _ in try Waking(scene.watch, .seconds(60)) }
+    let wakings = try (0..<20).map { _ in try WakeCall(scene.watch, .seconds(60)) }
     let codes = Monitor<[WormholeError.Code?]>([])
     let threads = try wakings.map { waking in
       try Thread("waking") {

@@ -3,14 +3,7 @@ package import WormholePropertyLists
 
 /// A request or an immediate message on its way to another machine.
 package struct CarriedQuestion: Equatable, Sendable {
-  package enum Letter: String, Sendable {
-    case question = "q"
-    case message = "m"
-    /// A message whose sender waits for the confirmation of a handler.
-    case confirmed = "c"
-  }
-
-  package let letter: Letter
+  package let letter: QuestionLetter
   package let receiver: String
   /// The only process that may receive the request.
   package let incarnation: Incarnation
@@ -22,7 +15,7 @@ package struct CarriedQuestion: Equatable, Sendable {
   package let value: PropertyListValue
 
   package init(
-    _ letter: Letter, to receiver: String, _ incarnation: Incarnation, from sender: String?,
+    _ letter: QuestionLetter, to receiver: String, _ incarnation: Incarnation, from sender: String?,
     _ senderIncarnation: Incarnation?, kind: String, headers: [String: String],
     _ value: PropertyListValue
   ) {
@@ -30,6 +23,13 @@ package struct CarriedQuestion: Equatable, Sendable {
     (self.sender, self.senderIncarnation) = (sender, senderIncarnation)
     (self.kind, self.headers, self.value) = (kind, headers, value)
   }
+}
+
+package enum QuestionLetter: String, Sendable {
+  case question = "q"
+  case message = "m"
+  /// A message whose sender waits for the confirmation of a handler.
+  case confirmed = "c"
 }
 
 /// The end of a request that another machine has reported.
@@ -76,7 +76,7 @@ package struct CarriedRequest: Sendable {
   init(_ live: LiveMailbox, _ name: LiveName, _ core: LiveMessage) throws(WormholeError) {
     (self.live, self.name, self.core) = (live, name, core)
     let value = try core.value(as: PropertyListValue.self, "carry request")
-    let letter: CarriedQuestion.Letter =
+    let letter: QuestionLetter =
       switch name.letter {
       case .message: .message
       case .confirmed: .confirmed

@@ -22,17 +22,6 @@ package final class LentQueue: Sendable {
     }
   }
 
-  /// How the other machine has ended with a message.
-  package enum End: Hashable, Sendable {
-    case acknowledged
-    /// No worker has begun.
-    case undone
-    /// A worker has begun, and has ended or hung.
-    case failed
-    /// Each attempt has failed.
-    case dead(reason: String, attempts: Int)
-  }
-
   private struct Held {
     let job: Job
     let message: Message
@@ -208,7 +197,7 @@ package final class LentQueue: Sendable {
   // MARK: Ends
 
   /// Ends a claim as the other machine has stated; false if the message is another worker's by now.
-  package func end(_ id: String, _ end: End) throws(WormholeError) -> Bool {
+  package func end(_ id: String, _ end: LoanEnd) throws(WormholeError) -> Bool {
     let any = Mutants.has(.endAnyClaim) ? state.withLock { $0.jobs.keys.first } : nil
     guard let held = remove(id) ?? any.flatMap({ remove($0) }) else { return false }
     do throws(WormholeError) {
@@ -246,4 +235,15 @@ package final class LentQueue: Sendable {
       held.resume()
     }
   }
+}
+
+/// How the other machine has ended with a message.
+package enum LoanEnd: Hashable, Sendable {
+  case acknowledged
+  /// No worker has begun.
+  case undone
+  /// A worker has begun, and has ended or hung.
+  case failed
+  /// Each attempt has failed.
+  case dead(reason: String, attempts: Int)
 }

@@ -3,13 +3,6 @@ internal import WormholeSyscalls
 
 /// Reading messages and their files in pieces, in constant memory.
 extension Proxy {
-  package enum Part: String, Sendable {
-    /// The file that was sent with the message.
-    case file
-    /// The message itself.
-    case message
-  }
-
   /// The sizes of a message and its file in bytes.
   package struct Sizes: Hashable, Sendable {
     package let message: Int
@@ -38,7 +31,7 @@ extension Proxy {
   /// Returns fewer bytes at the end of the file. The receiver compares the whole with the size and
   /// checksum from the sender.
   package func read(
-    _ part: Part, of name: MessageName, at offset: Int, count: Int
+    _ part: MessagePart, of name: MessageName, at offset: Int, count: Int
   ) throws(WormholeError) -> [UInt8]? {
     try naming("read message", name.id, at: home) { () throws(Errno) in
       guard part == .message else {
@@ -52,4 +45,11 @@ extension Proxy {
       return try home.read(claimed, in: .claimed, at: offset, count: count)
     }
   }
+}
+
+package enum MessagePart: String, Sendable {
+  /// The file that was sent with the message.
+  case file
+  /// The message itself.
+  case message
 }

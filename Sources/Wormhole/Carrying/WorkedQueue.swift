@@ -17,7 +17,7 @@ package final class WorkedQueue: Sendable {
   package struct EndedMessage: Sendable {
     package let file: String
     package let origin: PropertyListValue?
-    package let end: LentQueue.End
+    package let end: LoanEnd
   }
 
   /// What is there now.
@@ -115,7 +115,7 @@ package final class WorkedQueue: Sendable {
     return origin
   }
 
-  private func end(_ mark: String, _ name: MessageName) -> LentQueue.End {
+  private func end(_ mark: String, _ name: MessageName) -> LoanEnd {
     switch mark {
     case MessageEnd.ok.rawValue: return .acknowledged
     case MessageEnd.dead.rawValue:

@@ -46,7 +46,7 @@ final class AccessSession: Sendable {
         let part = ClaimedPath(path, writes: intent.kind != .reading)
         parts[room.key, default: (room, [], [])].parts.append(part)
         seen[room.key, default: (room, [])].parts.append(
-          PresenterRound.Part(path: path, writes: part.writes, manner: intent.manner))
+          PathUse(path: path, writes: part.writes, manner: intent.manner))
       }
       if intent.kind == .replacing, let target = paths.last {
         parts[try arbiters.room(for: target).key]?.replaced.append(target)
@@ -179,7 +179,7 @@ final class HeldAccess: Sendable {
   /// A task started in its body may outlive the access.
   private let isOver = Atomic<Bool>(false)
   private let own = Monitor<[AccessToken]>([])
-  private let moved = Monitor<[PresenterRound.Move]>([])
+  private let moved = Monitor<[PathMove]>([])
   private let owner = ProcessCopy.current
   /// Whether the access was inherited from the process that started this program.
   private let isInherited: Bool
@@ -208,10 +208,10 @@ final class HeldAccess: Sendable {
   func end() { isOver.store(true, ordering: .releasing) }
 
   /// The moves inside this access, as far as presenters were notified.
-  var moves: [PresenterRound.Move] { moved.withLock { $0 } }
+  var moves: [PathMove] { moved.withLock { $0 } }
 
   /// Records a move in the enclosing accesses too, because each reports its own changes.
-  func note(_ move: PresenterRound.Move) {
+  func note(_ move: PathMove) {
     for one in all { one.moved.withLock { $0.append(move) } }
   }
 

@@ -8,14 +8,7 @@ internal import WormholeSyscalls
 /// Every wait ends: with the reply, with the end or the suspension of the presenter's process, or
 /// at the deadline.
 final class PresenterRound: Sendable {
-  /// The use of one path.
-  struct Part: Sendable {
-    let path: AccessPath
-    let writes: Bool
-    let manner: Coordinator.Intent.Manner
-  }
-
-  typealias Place = (room: AccessDirectory, parts: [Part])
+  typealias Place = (room: AccessDirectory, parts: [PathUse])
 
   private struct AskedPresenter {
     let room: AccessDirectory
@@ -31,13 +24,6 @@ final class PresenterRound: Sendable {
     var access = ""
     /// Whether each written path existed before the access; empty if no presenter is asked.
     var present: [AccessPath: Bool] = [:]
-  }
-
-  /// A move, and the notified presenters of folders around the old path.
-  struct Move: Sendable {
-    let from: AccessPath
-    let to: AccessPath
-    var folders: Set<PresenterName> = []
   }
 
   private let places: [Place]
@@ -153,7 +139,7 @@ final class PresenterRound: Sendable {
     for one in asked where open.withLock({ $0.contains(one.name) }) { giveUp(one) }
   }
 
-  private func parts(of one: AskedPresenter) -> [Part] {
+  private func parts(of one: AskedPresenter) -> [PathUse] {
     places.filter { $0.room === one.room }.flatMap(\.parts).filter {
       one.entry.isRelated(to: CollectionOfOne($0.path))
     }
@@ -170,8 +156,8 @@ final class PresenterRound: Sendable {
   /// - Parameter names: the accesses that the caller is inside of.
   func tellMove(
     from: AccessPath, to: AccessPath, in room: AccessDirectory, inside names: [String]
-  ) -> Move {
-    var move = Move(from: from, to: to)
+  ) -> PathMove {
+    var move = PathMove(from: from, to: to)
     var asked: [AskedPresenter] = []
     do throws(WormholeError) {
       // Include presenters of this purpose: they follow the move without a notification.
@@ -201,7 +187,7 @@ final class PresenterRound: Sendable {
   // MARK: After the access
 
   /// Notifies the asked presenters that they may resume, and all presenters of the written paths.
-  func end(wrote: Bool, moves: [Move] = []) {
+  func end(wrote: Bool, moves: [PathMove] = []) {
     let before = state.withLock { state in
       defer { state.asked = [] }
       return state
@@ -241,7 +227,7 @@ final class PresenterRound: Sendable {
 
   /// Notifies the presenters of the paths; returns whether the presenters could be listed.
   private func tell(
-    _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [Move], in room: AccessDirectory,
+    _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [PathMove], in room: AccessDirectory,
     _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
   ) -> Bool {
     guard !paths.isEmpty else { return true }
@@ -269,4 +255,18 @@ final class PresenterRound: Sendable {
       return false
     }
   }
+}
+
+/// The use of one path.
+struct PathUse: Sendable {
+  let path: AccessPath
+  let writes: Bool
+  let manner: Coordinator.Intent.Manner
+}
+
+/// A move, and the notified presenters of folders around the old path.
+struct PathMove: Sendable {
+  let from: AccessPath
+  let to: AccessPath
+  var folders: Set<PresenterName> = []
 }

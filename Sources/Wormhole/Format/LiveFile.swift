@@ -136,16 +136,16 @@ enum LiveFile {
   /// Returns the value of a reply, or the refusal of the request.
   static func answer<Value: Decodable>(
     as type: Value.Type, in file: BinaryDocument, _ decoder: BinaryDecoder
-  ) throws -> Result<Value, Refusal> {
+  ) throws -> Result<Value, LiveRefusal> {
     guard file.fields?.has("error", near: 0) ?? decoder.has("error", in: file) else {
       return .success(try decoder.value(as: type, in: file))
     }
     let refusal = try decoder.decode(RefusalBody.self, from: file)
     return .failure(
-      Refusal(reason: refusal.error, isUnreachable: refusal.unreachable ?? false))
+      LiveRefusal(reason: refusal.error, isUnreachable: refusal.unreachable ?? false))
   }
 
-  struct Refusal: Error {
+  struct LiveRefusal: Error {
     let reason: String
     /// Whether the reply is of a carrier that could not pass the request on to another machine.
     let isUnreachable: Bool

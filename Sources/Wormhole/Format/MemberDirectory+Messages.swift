@@ -3,28 +3,11 @@ internal import WormholeSyscalls
 
 /// Finds unsettled messages, from outside the receiver.
 extension MemberDirectory {
-  /// The location of an unsettled message.
-  enum MessagePlace {
-    case delayed(DelayedName)
-    case waiting(MessageName)
-    /// Claimed, in the directory of a member or of a worker; or, in the directory of a queue, to be
-    /// claimed again.
-    case inHand(ClaimedName, MemberDirectory)
-
-    var name: MessageName {
-      switch self {
-      case .delayed(let delayed): delayed.name
-      case .waiting(let name): name
-      case .inHand(let claimed, _): claimed.name
-      }
-    }
-  }
-
   /// Calls the body with each delayed, waiting or claimed message.
   ///
   /// A message that moves in the meantime may be reported more than once, at last with the location
   /// where it was found last.
-  func forEachMessage(_ body: (MessagePlace) -> Void) throws(Errno) {
+  func forEachMessage(_ body: (MessageLocation) -> Void) throws(Errno) {
     try forEachMessageFile {
       if let name = DelayedName($0) { body(.delayed(name)) }
     } waiting: {
@@ -49,7 +32,7 @@ extension MemberDirectory {
   }
 
   /// Whether a waiting or claimed message satisfies the condition; looks no further than the first.
-  func hasMessage(where isWanted: (MessagePlace) -> Bool) throws(Errno) -> Bool {
+  func hasMessage(where isWanted: (MessageLocation) -> Bool) throws(Errno) -> Bool {
     var isFound = false
     try look { () throws(Errno) in
       isFound = try contains(.inbox) { MessageName($0).map { isWanted(.waiting($0)) } ?? false }
@@ -70,8 +53,8 @@ extension MemberDirectory {
   }
 
   /// Returns the location of a message; nil if the message is settled.
-  func place(of sent: SentName) throws(Errno) -> MessagePlace? {
-    var place: MessagePlace?
+  func place(of sent: SentName) throws(Errno) -> MessageLocation? {
+    var place: MessageLocation?
     try look { () throws(Errno) in
       if let delayed = sent.delayed {
         if try status(of: delayed.text, in: .later) != nil {
@@ -123,6 +106,23 @@ extension MemberDirectory {
       guard changes.contains(where: { $0 ?? .min >= begin }), !Mutants.has(.listOnce) else {
         return
       }
+    }
+  }
+}
+
+/// The location of an unsettled message.
+enum MessageLocation {
+  case delayed(DelayedName)
+  case waiting(MessageName)
+  /// Claimed, in the directory of a member or of a worker; or, in the directory of a queue, to be
+  /// claimed again.
+  case inHand(ClaimedName, MemberDirectory)
+
+  var name: MessageName {
+    switch self {
+    case .delayed(let delayed): delayed.name
+    case .waiting(let name): name
+    case .inHand(let claimed, _): claimed.name
     }
   }
 }

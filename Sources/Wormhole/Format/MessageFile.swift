@@ -10,7 +10,7 @@ internal import WormholeSyscalls
 /// from the dictionary only on request.
 enum MessageFile {
   /// The keys of the values, of which each file has one, beside the fields of the header.
-  enum Key: String, CodingKey { case value, values }
+  enum ValueKey: String, CodingKey { case value, values }
 
   /// The fields that whoever carries messages between machines changes.
   static let expires: StaticString = "expires"
@@ -89,7 +89,7 @@ enum MessageFile {
     }
 
     init(from decoder: any Decoder) throws {
-      let storage = try decoder.container(keyedBy: Key.self)
+      let storage = try decoder.container(keyedBy: ValueKey.self)
       // Data and dates are not dictionaries: the decoder must be asked for them by type.
       if let values = try? storage.decode([Value].self, forKey: .values) {
         self.values = values.map { .success($0) }
@@ -170,6 +170,6 @@ extension FieldVisitor {
 extension BinaryDecoder {
   /// Decodes the value of a single message.
   func value<Value: Decodable>(as type: Value.Type, in file: BinaryDocument) throws -> Value {
-    try decode(type, requiredKey: MessageFile.Key.value.rawValue, from: file)
+    try decode(type, requiredKey: MessageFile.ValueKey.value.rawValue, from: file)
   }
 }

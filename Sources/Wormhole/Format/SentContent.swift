@@ -50,7 +50,7 @@ struct SentContent: Hashable, Sendable {
         return try decoder.decode(MessageFile.OpenedBatch<Value>.self, from: list).values
           .map { try $0.get() }
       }
-      guard decoder.has(MessageFile.Key.value.rawValue, in: list) else { return [] }
+      guard decoder.has(MessageFile.ValueKey.value.rawValue, in: list) else { return [] }
       return [try decoder.value(as: type, in: list)]
     }
   }

@@ -32,7 +32,7 @@ extension WormholeError {
     _ type: Any.Type?
   ) {
     var path = error.codingPath
-    let isInBatch = path.first?.stringValue == MessageFile.Key.values.rawValue
+    let isInBatch = path.first?.stringValue == MessageFile.ValueKey.values.rawValue
     let isInValue = isInBatch || path.first?.stringValue == Envelope.value
     // In a batch, the next component is the index of the value, which the caller knows.
     if isInValue { path.removeFirst(isInBatch ? min(2, path.count) : 1) }

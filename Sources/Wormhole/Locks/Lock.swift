@@ -55,14 +55,14 @@ public struct Lock: Sendable {
     within timeout: Duration? = nil, takeOverAfter: Duration?,
     _ body: (_ generation: Int) throws -> Result
   ) throws -> Result {
-    let mark = try HeldLock.begin(name)
+    let mark = try LockMark.begin(name)
     defer { mark.end() }
     let held = try naming {
       try slot().hold(
         "hold lock", takeOverAfter: takeOverAfter, patience: patience(timeout, takeOverAfter),
         isOutermost: true
       ) { generation in
-        HeldLock.$current.withValue(mark) { Swift.Result { try body(generation) } }
+        LockMark.$current.withValue(mark) { Swift.Result { try body(generation) } }
       }
     }
     let result = try held.result.get()
@@ -95,7 +95,7 @@ public struct Lock: Sendable {
     _ body: (_ generation: Int) async throws -> Result
   ) async throws -> Result {
     try WormholeError.checkQueues("hold lock", name)
-    let mark = try HeldLock.begin(name)
+    let mark = try LockMark.begin(name)
     defer { mark.end() }
     let (slot, name) = (try slot(), name)
     let cancellation = CancellationFlag()
@@ -122,7 +122,7 @@ public struct Lock: Sendable {
     }
     let result: Result
     do {
-      result = try await HeldLock.$current.withValue(mark) { try await body(generation) }
+      result = try await LockMark.$current.withValue(mark) { try await body(generation) }
     } catch {
       _ = try? await stay.leave()
       throw error
@@ -203,8 +203,8 @@ extension SharedContainer {
 }
 
 /// The named lock that a task or a thread holds or waits for.
-final class HeldLock: Sendable {
-  @TaskLocal static var current: HeldLock?
+final class LockMark: Sendable {
+  @TaskLocal static var current: LockMark?
 
   private let name: String
   /// Whether the body has ended.
@@ -214,9 +214,9 @@ final class HeldLock: Sendable {
 
   private init(_ name: String) { self.name = name }
 
-  static func begin(_ name: String) throws(WormholeError) -> HeldLock {
+  static func begin(_ name: String) throws(WormholeError) -> LockMark {
     guard let outer = current, !outer.isOver.load(ordering: .acquiring) else {
-      return HeldLock(name)
+      return LockMark(name)
     }
     throw WormholeError(
       .nested, "hold lock", name, because: "the calling thread already holds lock '\(outer.name)'",

@@ -4,7 +4,7 @@ internal import WormholeSyscalls
 /// A watched member, for a single listener.
 final class PresenceFeed: Sendable {
   /// The news for the listener.
-  enum Interest {
+  enum PresenceNews {
     case reachability, profile
     /// Each notice, even if neither reachability nor profile has changed.
     case notices
@@ -14,7 +14,7 @@ final class PresenceFeed: Sendable {
   private let escaped: String
   private let folder: Container.Folder
   private let storage: Container
-  private let interest: Interest
+  private let interest: PresenceNews
   private let line: LinkLine?
   private let state = Monitor(State())
 
@@ -41,7 +41,7 @@ final class PresenceFeed: Sendable {
 
   init(
     _ name: String, _ escaped: String, in folder: Container.Folder, _ storage: Container,
-    _ interest: Interest, _ line: LinkLine? = nil
+    _ interest: PresenceNews, _ line: LinkLine? = nil
   ) {
     self.folder = folder
     self.line = line
@@ -55,7 +55,7 @@ final class PresenceFeed: Sendable {
   /// Notifies a listener of a member's changes and of its present state.
   static func join(
     _ listener: Listener, _ name: String, in folder: Container.Folder = .members,
-    _ storage: Container, _ interest: Interest, _ line: LinkLine? = nil
+    _ storage: Container, _ interest: PresenceNews, _ line: LinkLine? = nil
   ) throws(WormholeError) {
     let escaped = try Container.escape(name)
     let feed = PresenceFeed(name, escaped, in: folder, storage, interest, line)
@@ -72,7 +72,7 @@ final class PresenceFeed: Sendable {
       state.watch = watch
       state.linkWatching = linkWatching
     }
-    listener.join(escaped, Listener.Source(look: { feed.look() }, leave: { feed.end() }))
+    listener.join(escaped, ChangeSource(look: { feed.look() }, leave: { feed.end() }))
     listener.change(escaped)
   }
 

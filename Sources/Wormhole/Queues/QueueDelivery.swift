@@ -114,7 +114,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
 
   func acknowledge(
     _ index: Int, takingNext: Bool
-  ) throws(WormholeError) -> Delivery.StartedAttempt? {
+  ) throws(WormholeError) -> MemberDelivery.StartedAttempt? {
     do throws(WormholeError) {
       try end(isRepeatable: true) { (claimed) throws(WormholeError) in
         try worker.settlement.end(claimed, .ok, size: size)

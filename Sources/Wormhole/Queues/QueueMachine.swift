@@ -23,28 +23,11 @@ package struct QueueMachine: Hashable {
     /// Claim a returned message as its next attempt.
     case reclaim(ClaimedName)
     /// Return a held message, to be claimed by any worker.
-    case putBack(Held)
+    case putBack(HeldClaim)
     /// Renew the claim of a held message: its pause is longer than the handling deadline.
-    case renew(Held)
+    case renew(HeldClaim)
     /// Nothing, until a notice arrives or this moment has come.
     case wait(until: Int64?)
-  }
-
-  /// A claimed message that no handler has, until a moment.
-  package struct Held: Hashable {
-    package let claimed: ClaimedName
-    package let due: Int64
-    /// When the claim must be renewed, if the moment is not due before.
-    package let renewal: Int64
-    /// How its last attempt has ended.
-    package let end: AttemptEnd
-
-    package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, end: AttemptEnd) {
-      (self.claimed, self.due, self.end) = (claimed, due, end)
-      self.renewal = renewal
-    }
-
-    fileprivate var next: Int64 { min(due, renewal) }
   }
 
   /// How many names are known at a time.
@@ -53,7 +36,7 @@ package struct QueueMachine: Hashable {
   private var fresh = SortedQueue<MessageName>()
   /// The names that may be among the returned messages, in order.
   private var returned = SortedQueue<ClaimedName>()
-  private var held = SortedQueue<Held>()
+  private var held = SortedQueue<HeldClaim>()
   private var keyed = KeyedMessages()
   /// Whether there may be names that are not known.
   private var isDirty = true
@@ -105,11 +88,11 @@ package struct QueueMachine: Hashable {
   }
 
   /// Records a claimed message that no handler has until a moment.
-  package mutating func hold(_ one: Held) { held.insert(one) { $0.next < $1.next } }
+  package mutating func hold(_ one: HeldClaim) { held.insert(one) { $0.next < $1.next } }
 
   /// Takes all held messages, because the worker ends.
-  package mutating func takeHeld() -> [Held] {
-    var all: [Held] = []
+  package mutating func takeHeld() -> [HeldClaim] {
+    var all: [HeldClaim] = []
     while !held.isEmpty { all.append(held.removeFirst()) }
     return all
   }
@@ -208,6 +191,23 @@ package struct QueueMachine: Hashable {
     case .returned(let claimed): .reclaim(claimed)
     }
   }
+}
+
+/// A claimed message that no handler has, until a moment.
+package struct HeldClaim: Hashable {
+  package let claimed: ClaimedName
+  package let due: Int64
+  /// When the claim must be renewed, if the moment is not due before.
+  package let renewal: Int64
+  /// How its last attempt has ended.
+  package let end: AttemptEnd
+
+  package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, end: AttemptEnd) {
+    (self.claimed, self.due, self.end) = (claimed, due, end)
+    self.renewal = renewal
+  }
+
+  fileprivate var next: Int64 { min(due, renewal) }
 }
 
 /// A pure record of the claims that an observer has seen; finds the claims that last too long.

@@ -102,7 +102,7 @@ extension QueueWorker {
     }
   }
 
-  func renew(_ held: QueueMachine.Held) {
+  func renew(_ held: HeldClaim) {
     do throws(WormholeError) {
       hold(try renewed(held.claimed), until: held.due, held.end)
     } catch {
@@ -112,7 +112,7 @@ extension QueueWorker {
     letGo(held.claimed)
   }
 
-  func putBack(_ held: QueueMachine.Held) {
+  func putBack(_ held: HeldClaim) {
     do throws(WormholeError) {
       try putBack(held.claimed, after: held.end)
     } catch {

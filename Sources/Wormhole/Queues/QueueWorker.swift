@@ -387,7 +387,7 @@ final class QueueWorker: Stoppable {
     guard container.storage.isOwned else { return }
     let (asking, held) = state.withLock { state in
       guard !state.isStopped else {
-        return ([], []) as ([@Sendable () -> Void], [QueueMachine.Held])
+        return ([], []) as ([@Sendable () -> Void], [HeldClaim])
       }
       state.isStopped = true
       defer { state.asking = [] }

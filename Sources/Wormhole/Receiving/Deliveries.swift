@@ -76,7 +76,7 @@ final class Pump: Stoppable {
     ///
     /// It is passed under the lock: the thread sanitizer does not follow data passed between
     /// threads with a continuation.
-    var handed: Mailbox.Work?
+    var handed: ReceiverWork?
     var isStopped = false
   }
 
@@ -101,7 +101,7 @@ final class Pump: Stoppable {
   }
 
   /// Returns the next file or message; nil once the task is cancelled.
-  func next() async -> Mailbox.Work? {
+  func next() async -> ReceiverWork? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { ask($0) }
     } onCancel: {

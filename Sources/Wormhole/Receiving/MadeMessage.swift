@@ -34,7 +34,7 @@ package final class MadeMessage: MessageSource {
 
   var file: ReceivedFile? { madeFile.map { ReceivedFile($0, of: self) } }
 
-  func acknowledge(_ index: Int, takingNext: Bool) -> Delivery.StartedAttempt? {
+  func acknowledge(_ index: Int, takingNext: Bool) -> MemberDelivery.StartedAttempt? {
     handled.withLock { $0 = .acknowledged }
     madeFile?.remove()
     return nil

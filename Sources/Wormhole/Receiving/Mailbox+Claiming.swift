@@ -8,7 +8,7 @@ extension Mailbox {
   /// - Parameter bytes: the file's content, if known.
   func claim(
     _ name: MessageName, _ bytes: [UInt8]? = nil, for receiver: Int
-  ) -> OpenedFile? {
+  ) -> OpenedMessage? {
     let claimed = ClaimedName(name, attempt: 1)
     if Mutants.has(.readBeforeClaim) { return claimLate(claimed, for: receiver) }
     do throws(Errno) {
@@ -29,7 +29,7 @@ extension Mailbox {
   }
 
   /// Claims a dead process's file, or a failed file, as the next attempt.
-  func reclaim(_ old: ClaimedName, for receiver: Int) -> OpenedFile? {
+  func reclaim(_ old: ClaimedName, for receiver: Int) -> OpenedMessage? {
     // A claim whose file could not even be read was not an attempt.
     if state.withLock({ $0.unread.remove(old) }) != nil { return open(old, for: receiver) }
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
@@ -58,7 +58,7 @@ extension Mailbox {
     return open(next, for: receiver)
   }
 
-  private func open(_ claimed: ClaimedName, for receiver: Int) -> OpenedFile? {
+  private func open(_ claimed: ClaimedName, for receiver: Int) -> OpenedMessage? {
     do throws(WormholeError) {
       switch try home.read(claimed.text, in: .claimed, "read message") {
       case .sound(let bytes, _):
@@ -122,7 +122,7 @@ extension Mailbox {
 
   private var present: Date { Date(sinceEpoch: container.options.environment.sinceEpoch()) }
 
-  func open(_ claimed: ClaimedName, _ bytes: [UInt8], for receiver: Int) -> OpenedFile? {
+  func open(_ claimed: ClaimedName, _ bytes: [UInt8], for receiver: Int) -> OpenedMessage? {
     do throws(WormholeError) {
       let contents = try contents(of: claimed.name, bytes)
       let header = contents.document.header
@@ -174,14 +174,14 @@ extension Mailbox {
 
   private func open(
     _ claimed: ClaimedName, _ contents: Contents, for receiver: Int
-  ) throws(WormholeError) -> OpenedFile? {
+  ) throws(WormholeError) -> OpenedMessage? {
     let count = claimed.name.count
     let document = contents.document
     guard count > 1 else {
       try verifyFile(of: claimed, document.header)
-      let delivery = Delivery(
+      let delivery = MemberDelivery(
         self, claimed, document, for: receiver, record: nil, BatchSlots(count: 1))
-      return OpenedFile(delivery: delivery, contents: contents)
+      return OpenedMessage(delivery: delivery, contents: contents)
     }
     guard document.header.file == nil else {
       throw WormholeError(
@@ -197,14 +197,14 @@ extension Mailbox {
     // Without a record, earlier attempts may have handled messages, and their progress is unknown.
     let record = progress.withLock { $0 }?.open(claimed.name, count: count)
     let slots = record?.slots ?? BatchSlots(count: count, begun: claimed.attempt - 1)
-    let delivery = Delivery(
+    let delivery = MemberDelivery(
       self, claimed, document, for: receiver, record: record?.record, slots)
     state.withLock { $0.open[claimed.name] = Open(delivery: delivery, holder: receiver) }
     guard !delivery.isComplete else {
       delivery.settle()
       return nil
     }
-    return OpenedFile(delivery: delivery, contents: contents)
+    return OpenedMessage(delivery: delivery, contents: contents)
   }
 
   /// Returns a claimed file to the inbox, or to its previous attempt.
@@ -233,7 +233,7 @@ extension Mailbox {
 
 extension Mailbox {
   /// Reads a message before the claim, as no receiver may; for tests.
-  func claimLate(_ claimed: ClaimedName, for receiver: Int) -> OpenedFile? {
+  func claimLate(_ claimed: ClaimedName, for receiver: Int) -> OpenedMessage? {
     guard
       case .sound(let bytes, _)? = try? home.read(
         claimed.name.text, in: .inbox, "read message")

@@ -5,13 +5,13 @@ internal import WormholeSyscalls
 /// Reports by deliveries about their messages.
 extension Mailbox {
   /// Returns the holder of a delivery, or its first holder.
-  func holder(of delivery: Delivery) -> Int {
+  func holder(of delivery: MemberDelivery) -> Int {
     state.withLock { $0.open.isEmpty ? nil : $0.open[delivery.name]?.holder } ?? delivery.receiver
   }
 
   func failed(
-    _ delivery: Delivery, attempt: Int, index: Int?, by receiver: Int
-  ) -> MailboxMachine.Verdict {
+    _ delivery: MemberDelivery, attempt: Int, index: Int?, by receiver: Int
+  ) -> MailboxMachine.RetryDecision {
     let now = now
     // A single message is claimed again.
     if index == nil { forget(delivery) }
@@ -24,7 +24,7 @@ extension Mailbox {
     }
   }
 
-  func closed(_ delivery: Delivery, _ record: BatchProgress.Record?) {
+  func closed(_ delivery: MemberDelivery, _ record: BatchProgress.Record?) {
     if let record { progress.withLock { $0 }?.close(record) }
     let runners = state.withLock { state in
       let open = state.open.isEmpty ? nil : state.open.removeValue(forKey: delivery.name)
@@ -38,14 +38,14 @@ extension Mailbox {
     for runner in runners { runner.trigger() }
   }
 
-  private func forget(_ delivery: Delivery) {
+  private func forget(_ delivery: MemberDelivery) {
     state.withLock { if !$0.open.isEmpty { $0.open[delivery.name] = nil } }
   }
 
   /// Fails a message that was released without an acknowledgement or a failure.
   ///
   /// The first one is reported: it is a mistake, unless the program means the failure.
-  func abandon(_ delivery: Delivery, _ index: Int, _ attempt: Int) {
+  func abandon(_ delivery: MemberDelivery, _ index: Int, _ attempt: Int) {
     if !hasAbandoned.exchange(true, ordering: .relaxed), !isClosed {
       log(
         .warning,
@@ -64,23 +64,23 @@ extension Mailbox {
   }
 
   /// As ``postpone(_:kind:by:)`` for a message of a batch.
-  func postpone(_ delivery: Delivery, _ index: Int) {
+  func postpone(_ delivery: MemberDelivery, _ index: Int) {
     comeAgain(delivery, index, at: now + state.withLock { $0.machine.settings.longestDelay })
   }
 
   /// Leaves a message to the next receiver that asks.
-  func release(_ delivery: Delivery, _ index: Int, after pause: Duration = .zero) {
+  func release(_ delivery: MemberDelivery, _ index: Int, after pause: Duration = .zero) {
     if !delivery.isBatch { state.withLock { _ = $0.returned.insert(delivery.claimed) } }
     comeAgain(delivery, index, at: now + max(0, pause.inNanosecondsClamped))
   }
 
   /// Tries a message again after a pause, because a read has failed.
-  func comeAgainLater(_ delivery: Delivery, _ index: Int) {
+  func comeAgainLater(_ delivery: MemberDelivery, _ index: Int) {
     comeAgain(delivery, index, at: pause)
   }
 
   /// Redelivers a message as its next attempt, as if the current attempt had been interrupted.
-  func cutOff(_ delivery: Delivery, _ index: Int) {
+  func cutOff(_ delivery: MemberDelivery, _ index: Int) {
     guard delivery.count == 1 else { return release(delivery, index) }
     let receiver = holder(of: delivery)
     forget(delivery)
@@ -89,7 +89,7 @@ extension Mailbox {
     }
   }
 
-  private func comeAgain(_ delivery: Delivery, _ index: Int, at due: Int64) {
+  private func comeAgain(_ delivery: MemberDelivery, _ index: Int, at due: Int64) {
     tell(about: delivery) { machine in
       machine.comeAgain(delivery.claimed, kind: delivery.header.label, index: index, at: due)
       delivery.wait(true)
@@ -97,7 +97,7 @@ extension Mailbox {
   }
 
   /// Schedules another try to write a handled file's outcome, with growing delays.
-  func endLater(_ delivery: Delivery, after tries: Int) {
+  func endLater(_ delivery: MemberDelivery, after tries: Int) {
     let pause = Int64(1_000_000_000) << Int64(min(tries, 6))
     tell(about: delivery, isOver: true) {
       $0.endLater(delivery.name, at: now + min(pause, $0.settings.longestDelay))
@@ -105,12 +105,12 @@ extension Mailbox {
   }
 
   /// Records a finished message of a batch whose other messages may wait.
-  func rest(_ delivery: Delivery) { tell(about: delivery) { _ in } }
+  func rest(_ delivery: MemberDelivery) { tell(about: delivery) { _ in } }
 
   /// Changes the machine's state for a file; the file may lose its holder by the change.
   @discardableResult
   private func tell<Result>(
-    about delivery: Delivery, isOver: Bool = false, _ change: (inout MailboxMachine) -> Result
+    about delivery: MemberDelivery, isOver: Bool = false, _ change: (inout MailboxMachine) -> Result
   ) -> Result {
     let (result, runners) = state.withLock { state in
       let result = change(&state.machine)
@@ -128,7 +128,7 @@ extension Mailbox {
   }
 
   /// Gives a receiver an open file with a due message.
-  func takeUp(_ name: MessageName, for receiver: Int) -> Delivery? {
+  func takeUp(_ name: MessageName, for receiver: Int) -> MemberDelivery? {
     state.withLock { state in
       guard let open = state.open[name] else { return nil }
       open.delivery.wait(false)

@@ -37,7 +37,7 @@ extension Mailbox {
 
   /// Dead-letters one message of a batch, in a file of its own.
   func bury(
-    _ delivery: Delivery, _ index: Int, attempts: Int, _ reason: String
+    _ delivery: MemberDelivery, _ index: Int, attempts: Int, _ reason: String
   ) throws(WormholeError) {
     let name = delivery.name.part(index)
     do throws(WormholeError) {
@@ -59,7 +59,7 @@ extension Mailbox {
   }
 
   /// Encodes one message of a batch as a file of its own.
-  private func extract(_ delivery: Delivery, _ index: Int) throws(WormholeError) -> [UInt8] {
+  private func extract(_ delivery: MemberDelivery, _ index: Int) throws(WormholeError) -> [UInt8] {
     let limits = container.options.limits
     let operation = "dead-letter message"
     let document = try delivery.contents().document

@@ -51,7 +51,7 @@ final class Mailbox: Service {
   }
 
   struct Open {
-    let delivery: Delivery
+    let delivery: MemberDelivery
     /// The receiver that holds the file; nil if the file waits without a holder.
     var holder: Int?
   }
@@ -232,7 +232,7 @@ final class Mailbox: Service {
     }
   }
 
-  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> Work? {
+  private func act(_ action: MailboxMachine.Action, for receiver: Int) -> ReceiverWork? {
     switch action {
     case .wait, .yield: break
     case .recover: recover()
@@ -326,7 +326,7 @@ final class Mailbox: Service {
   /// Reads the kind, and claims the message if this receiver is to have it.
   ///
   /// The content read for the kind stays valid after the claim, as a message's file never changes.
-  private func peek(_ name: MessageName, for receiver: Int) -> OpenedFile? {
+  private func peek(_ name: MessageName, for receiver: Int) -> OpenedMessage? {
     let bytes = content(of: name.text, in: .inbox)
     let label = bytes.flatMap(label)
     let isMine = tell { $0.peeked(name, kind: label, by: receiver) }

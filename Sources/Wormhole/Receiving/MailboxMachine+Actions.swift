@@ -55,7 +55,7 @@ extension MailboxMachine {
   }
 
   /// The result of a failed attempt.
-  package enum Verdict: Equatable {
+  package enum RetryDecision: Equatable {
     case retry(at: Int64)
     case giveUp
   }
@@ -81,20 +81,20 @@ extension MailboxMachine {
     let name: MessageName
     let due: Int64
   }
+}
 
-  struct Receiver: Hashable {
-    let kinds: Set<String>?
-    let takesFiles: Bool
-    var served = 0
-    var isIdle = false
-    var inHand = 0
+struct ReceiverState: Hashable {
+  let kinds: Set<String>?
+  let takesFiles: Bool
+  var served = 0
+  var isIdle = false
+  var inHand = 0
 
-    var chooses: Bool { kinds != nil || !takesFiles }
+  var chooses: Bool { kinds != nil || !takesFiles }
 
-    func wants(_ label: MessageLabel?) -> Bool {
-      guard chooses, let label else { return true }
-      return (takesFiles || !label.hasFile) && (kinds?.contains(label.kind) ?? true)
-    }
+  func wants(_ label: MessageLabel?) -> Bool {
+    guard chooses, let label else { return true }
+    return (takesFiles || !label.hasFile) && (kinds?.contains(label.kind) ?? true)
   }
 }
 

@@ -43,7 +43,7 @@ package struct MailboxMachine: Hashable {
   private var heard: [MessageName] = []
   private var listAgain: Int64 = 0
   private var end: MessageName?
-  private var receivers: [Int: Receiver] = [:]
+  private var receivers: [Int: ReceiverState] = [:]
   private var turns = 0
   /// Whether a receiver has yielded and was not triggered since the preferred one was served.
   private var isHeldUp = false
@@ -61,7 +61,7 @@ package struct MailboxMachine: Hashable {
 
   /// - Parameter kinds: the wanted kinds; nil for all. Only receivers that take files get files.
   package mutating func add(_ receiver: Int, kinds: Set<String>?, takesFiles: Bool = true) {
-    receivers[receiver] = Receiver(kinds: kinds, takesFiles: takesFiles)
+    receivers[receiver] = ReceiverState(kinds: kinds, takesFiles: takesFiles)
     // The receiver may want so far unwanted messages. Only their kinds are known: list them again.
     if !self.kinds.isEmpty { signal(urgent: true) }
   }
@@ -206,7 +206,7 @@ package struct MailboxMachine: Hashable {
     end != nil && shelves.values.reduce(0) { $0 + $1.count } < settings.window / 2
   }
 
-  private mutating func takeWaiting(_ receiver: Int, _ me: Receiver, _ now: Int64) -> Action {
+  private mutating func takeWaiting(_ receiver: Int, _ me: ReceiverState, _ now: Int64) -> Action {
     while true {
       let front = ready.first
       var oldest: (kind: MessageLabel?, name: MessageName)?
@@ -247,7 +247,7 @@ package struct MailboxMachine: Hashable {
   }
 
   /// Returns the next claimed file or message; messages of open files come first.
-  private mutating func takeClaimed(_ receiver: Int, _ me: Receiver, _ now: Int64) -> Action? {
+  private mutating func takeClaimed(_ receiver: Int, _ me: ReceiverState, _ now: Int64) -> Action? {
     guard !leftovers.isEmpty || !failed.isEmpty else { return nil }
     var due: (kind: MessageLabel?, first: Leftover)?
     for (kind, line) in failed where me.wants(kind) {
@@ -276,14 +276,14 @@ package struct MailboxMachine: Hashable {
   }
 
   /// Returns the kind of the oldest file of a dead process, if this receiver may have the file.
-  private func oldestLeftover(for me: Receiver) -> MessageLabel?? {
+  private func oldestLeftover(for me: ReceiverState) -> MessageLabel?? {
     let lines = settings.isStrict ? leftovers : leftovers.filter { me.wants($0.key) }
     let oldest = lines.min { $0.value.first!.claimed.name < $1.value.first!.claimed.name }
     return oldest.flatMap { me.wants($0.key) ? .some($0.key) : nil }
   }
 
   /// Returns when this receiver's next entry is due; those due already are unavailable to it now.
-  private func nextDue(for me: Receiver, _ now: Int64) -> Int64? {
+  private func nextDue(for me: ReceiverState, _ now: Int64) -> Int64? {
     var next = unended.first?.due
     for (kind, line) in failed where me.wants(kind) {
       let due = line.first!.due
@@ -419,7 +419,7 @@ package struct MailboxMachine: Hashable {
   package mutating func failed(
     _ claimed: ClaimedName, kind: MessageLabel, attempt: Int, index: Int? = nil, by receiver: Int,
     now: Int64
-  ) -> Verdict {
+  ) -> RetryDecision {
     guard attempt < settings.attempts else { return .giveUp }
     let due = now + settings.delay(after: attempt)
     if let index {

@@ -12,7 +12,7 @@ public final class Message: Sendable {
   let source: any MessageSource
   /// The delivery in `source`, for calls on each message: retaining and releasing a reference
   /// takes as long as locking.
-  private let delivery: Unmanaged<Delivery>?
+  private let delivery: Unmanaged<MemberDelivery>?
   private let contents: Unmanaged<Contents>?
   private let isFinished = Atomic<Bool>(false)
 
@@ -21,8 +21,8 @@ public final class Message: Sendable {
   /// The number of the current attempt; 1 for the first.
   public let attempt: Int
 
-  init(_ delivery: Delivery, _ contents: Contents, index: Int, attempt: Int) {
-    source = OpenedFile(delivery: delivery, contents: contents)
+  init(_ delivery: MemberDelivery, _ contents: Contents, index: Int, attempt: Int) {
+    source = OpenedMessage(delivery: delivery, contents: contents)
     self.delivery = .passUnretained(delivery)
     self.contents = .passUnretained(contents)
     batchIndex = index
@@ -103,7 +103,8 @@ public final class Message: Sendable {
   public func acknowledge() throws(WormholeError) { try acknowledge(takingNext: false) }
 
   @discardableResult
-  private func acknowledge(takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt? {
+  private func acknowledge(takingNext: Bool) throws(WormholeError) -> MemberDelivery.StartedAttempt?
+  {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return nil }
     do throws(WormholeError) {
       if let delivery {
@@ -168,9 +169,10 @@ public final class Message: Sendable {
   /// As ``acknowledge()``, but an acknowledgement refused by the system is tried until it
   /// succeeds.
   ///
-  /// - Returns: the next message of the same file; see ``Delivery/acknowledge(_:takingNext:)``.
+  /// - Returns: the next message of the same file; see
+  ///   ``MemberDelivery/acknowledge(_:takingNext:)``.
   @discardableResult
-  func acknowledgeForSure(takingNext: Bool = false) -> Delivery.StartedAttempt? {
+  func acknowledgeForSure(takingNext: Bool = false) -> MemberDelivery.StartedAttempt? {
     do throws(WormholeError) {
       return try acknowledge(takingNext: takingNext)
     } catch {

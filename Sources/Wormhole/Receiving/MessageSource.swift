@@ -16,7 +16,8 @@ protocol MessageSource: Sendable {
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value
 
-  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt?
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> MemberDelivery
+    .StartedAttempt?
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
   func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration)
   func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError)
@@ -30,8 +31,8 @@ protocol MessageSource: Sendable {
 }
 
 /// A claimed file and its contents.
-struct OpenedFile: MessageSource {
-  let delivery: Delivery
+struct OpenedMessage: MessageSource {
+  let delivery: MemberDelivery
   let contents: Contents
 
   var id: String { delivery.name.id }
@@ -52,7 +53,8 @@ struct OpenedFile: MessageSource {
     try contents.value(index, as: type)
   }
 
-  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> Delivery.StartedAttempt?
+  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> MemberDelivery
+    .StartedAttempt?
   {
     try delivery.acknowledge(index, takingNext: takingNext)
   }

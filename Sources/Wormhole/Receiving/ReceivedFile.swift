@@ -17,7 +17,7 @@ public struct ReceivedFile: Sendable {
   private let attached: MessageFile.FileHeader
   private let made: MadeMessage?
 
-  init(_ delivery: Delivery, _ contents: Contents, _ attached: MessageFile.FileHeader) {
+  init(_ delivery: MemberDelivery, _ contents: Contents, _ attached: MessageFile.FileHeader) {
     claim = .member(delivery)
     self.contents = contents
     home = delivery.mailbox.home
@@ -37,7 +37,7 @@ public struct ReceivedFile: Sendable {
 
   /// The claim of the message that the file belongs to.
   private enum FileClaim {
-    case member(Delivery)
+    case member(MemberDelivery)
     case worker(any SharedClaim)
 
     /// Whether no other receiver has the message.

@@ -282,15 +282,9 @@ extension Mailbox {
       hint: "join again")
   }
 
-  /// Work for a receiver.
-  enum Work {
-    case file(OpenedFile)
-    case message(Message)
-  }
-
   /// The next step of a receiver.
   enum Step {
-    case work(Work)
+    case work(ReceiverWork)
     /// Nothing, until the worker is triggered or this moment arrives.
     case idle(until: Int64?)
     /// The member has left.
@@ -306,4 +300,10 @@ extension Mailbox {
       container.log(.error, error, about: LogSubject(member: home.name, message: message.id))
     }
   }
+}
+
+/// Work for a receiver.
+enum ReceiverWork {
+  case file(OpenedMessage)
+  case message(Message)
 }

@@ -113,7 +113,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
       waiter?.resume()
       guard !part.isEmpty else { return }
       var placed: [Sent] = []
-      let terms = OffPool.Terms(cancellation: cancellation, deadline: nil)
+      let terms = CallLimits(cancellation: cancellation, deadline: nil)
       let failure = OffPool.$terms.withValue(terms) { () -> WormholeError? in
         do throws(WormholeError) {
           try peer.sending(Element.self, options).send(contentsOf: part[...], &placed)

@@ -251,7 +251,7 @@ private struct QueueListing {
   }
 
   /// Returns the message at a place; nil if the message is gone, or has expired.
-  func message(at place: MemberDirectory.MessagePlace) -> QueuedMessage? {
+  func message(at place: MessageLocation) -> QueuedMessage? {
     switch place {
     case .inHand(let claimed, let holder):
       return QueuedMessageReader(holder, container.options.limits)

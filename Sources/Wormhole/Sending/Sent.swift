@@ -18,12 +18,12 @@ public final class Sent: Sendable {
   /// The outbox that receives the receipt; nil if no receipt was requested.
   private let outbox: Outbox?
   /// Nil for a message of an earlier incarnation, which is unknown until it is read.
-  private let note: Note?
+  private let note: SentProperties?
   private let limits: PropertyListLimits
   private let progress = Monitor(Progress())
 
   /// The properties of a message sent by this incarnation.
-  struct Note {
+  struct SentProperties {
     let kind: String
     let file: SentFile?
     var headers: [String: String] = [:]
@@ -46,7 +46,7 @@ public final class Sent: Sendable {
   init(
     _ identity: SentName, to receiver: MemberDirectory, _ container: SharedContainer,
     _ outbox: Outbox?,
-    _ note: Note? = nil
+    _ note: SentProperties? = nil
   ) {
     self.identity = identity
     self.note = note
@@ -59,7 +59,7 @@ public final class Sent: Sendable {
 
   init(_ name: MessageName, made to: String, _ content: SentContent?) {
     identity = SentName(name)
-    note = content == nil ? Note(kind: "", file: nil) : nil
+    note = content == nil ? SentProperties(kind: "", file: nil) : nil
     limits = PropertyListLimits()
     progress.withLock { $0.content = content }
     self.to = to
@@ -346,7 +346,7 @@ public final class Sent: Sendable {
   }
 
   /// - Returns: the timer to cancel after the wait.
-  private func giveUp(_ ticket: Int, after timeout: Duration) -> LaterCalls.Ticket? {
+  private func giveUp(_ ticket: Int, after timeout: Duration) -> LaterCallID? {
     let deadline = time.now + timeout
     if let clock = time.moved {
       clock.ring(at: deadline) { [weak self] in self?.giveUp(ticket) }

@@ -59,7 +59,7 @@ public final class Defaults: Sendable {
   func registered<Value: Decodable & Sendable>(_ key: String) throws(WormholeError) -> Value? {
     guard let value = registered.withLock({ $0[key] }) else { return nil }
     return try WormholeError.reading("read defaults", suite, as: Value.self) {
-      try Entry<Value>(key, in: .dictionary([key: value])).value
+      try DefaultsEntry<Value>(key, in: .dictionary([key: value])).value
     }
   }
 
@@ -156,7 +156,7 @@ extension SharedContainer {
 }
 
 /// A single key's value in a dictionary, read without the remaining values.
-struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
+struct DefaultsEntry<Value: Decodable & Sendable>: Decodable, Sendable {
   static var key: CodingUserInfoKey { CodingUserInfoKey(rawValue: "wormhole.key")! }
 
   let value: Value?
@@ -179,7 +179,7 @@ struct Entry<Value: Decodable & Sendable>: Decodable, Sendable {
     let bytes = try BinaryPropertyList.encode(["value": values])
     var decoder = BinaryDecoder()
     decoder.userInfo[Self.key] = key
-    self = try decoder.decode([String: Entry<Value>].self, from: bytes)["value"]!
+    self = try decoder.decode([String: DefaultsEntry<Value>].self, from: bytes)["value"]!
   }
 }
 
@@ -188,7 +188,8 @@ extension SlotReader {
   func entry<Value: Decodable & Sendable>(
     _ key: String, of content: Slot.Content
   ) throws(WormholeError) -> Value? {
-    try looking(for: key, of: Value.self).snapshot(of: content, as: Entry<Value>.self)?.value?.value
+    try looking(for: key, of: Value.self).snapshot(of: content, as: DefaultsEntry<Value>.self)?
+      .value?.value
   }
 
   func entry<Value: Decodable & Sendable>(
@@ -196,13 +197,14 @@ extension SlotReader {
   ) throws(WormholeError) -> Value? {
     let reader = looking(for: key, of: Value.self)
     guard let (file, isRecovered) = try reader.open(finding) else { return nil }
-    return try reader.snapshot(of: file, isRecovered: isRecovered, as: Entry<Value>.self).value?
+    return try reader.snapshot(of: file, isRecovered: isRecovered, as: DefaultsEntry<Value>.self)
+      .value?
       .value
   }
 
   private func looking<Value: Decodable & Sendable>(for key: String, of: Value.Type) -> SlotReader {
     var reader = self
-    reader.userInfo[Entry<Value>.key] = key
+    reader.userInfo[DefaultsEntry<Value>.key] = key
     return reader
   }
 }

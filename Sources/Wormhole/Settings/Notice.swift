@@ -78,7 +78,7 @@ public struct Notice: Sendable {
         let look = { @Sendable in
           WatchResult(name: name, stamp: .posted(posts.withLock { $0 }))
         }
-        listener.join(name, Listener.Source(look: look, leave: { watch.stop() }))
+        listener.join(name, ChangeSource(look: look, leave: { watch.stop() }))
       },
       interpreter: {
         { (finding, pass) throws(WormholeError) in

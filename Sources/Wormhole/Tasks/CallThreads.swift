@@ -117,7 +117,7 @@ final class CallThreads: Sendable {
   ///
   /// - Returns: the ticket for ``cancel(_:)``.
   @discardableResult
-  func add(at moment: Instant, _ call: @escaping @Sendable () -> Void) -> LaterCalls.Ticket {
+  func add(at moment: Instant, _ call: @escaping @Sendable () -> Void) -> LaterCallID {
     let (ticket, needsThread) = state.signal { state in
       (state.later.add(Action(call), at: moment), state.needsClock(most))
     }
@@ -126,7 +126,7 @@ final class CallThreads: Sendable {
   }
 
   /// Cancels a later call, unless the call has begun.
-  func cancel(_ ticket: LaterCalls.Ticket) {
+  func cancel(_ ticket: LaterCallID) {
     // Released after the lock.
     let call = state.withLock { $0.later.remove(ticket) }
     withExtendedLifetime(call) {}
@@ -246,12 +246,6 @@ struct CallLine {
 
 /// Later calls, in the order of their moments.
 struct LaterCalls {
-  /// Identifies a later call.
-  struct Ticket: Sendable {
-    fileprivate let moment: Instant
-    fileprivate let number: Int
-  }
-
   private struct Entry {
     let moment: Instant
     let number: Int
@@ -266,10 +260,10 @@ struct LaterCalls {
   /// The moment of the next call.
   var next: Instant? { entries.last?.moment }
 
-  mutating func add(_ call: Action, at moment: Instant) -> Ticket {
+  mutating func add(_ call: Action, at moment: Instant) -> LaterCallID {
     number += 1
     entries.insert(Entry(moment: moment, number: number, call: call), at: place(of: moment))
-    return Ticket(moment: moment, number: number)
+    return LaterCallID(moment: moment, number: number)
   }
 
   mutating func takeDue() -> Action? {
@@ -277,7 +271,7 @@ struct LaterCalls {
     return entries.removeLast().call
   }
 
-  mutating func remove(_ ticket: Ticket) -> Action? {
+  mutating func remove(_ ticket: LaterCallID) -> Action? {
     var index = place(of: ticket.moment)
     while index < entries.count, entries[index].moment == ticket.moment {
       if entries[index].number == ticket.number { return entries.remove(at: index).call }
@@ -296,4 +290,10 @@ struct LaterCalls {
     }
     return low
   }
+}
+
+/// Identifies a later call.
+struct LaterCallID: Sendable {
+  fileprivate let moment: Instant
+  fileprivate let number: Int
 }

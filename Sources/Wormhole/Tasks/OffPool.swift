@@ -4,14 +4,6 @@ internal import WormholeSyscalls
 /// Calls of tasks that wait or sync, made on threads of the module: the pool's threads are for
 /// tasks, and there are as many as processors.
 enum OffPool {
-  /// The limits of the call in progress on this thread.
-  struct Terms: Sendable {
-    /// Cancelled when no task waits for the call any more.
-    let cancellation: CancellationFlag
-    /// The end of the time for which the call may wait; nil for no limit.
-    let deadline: Instant?
-  }
-
   /// The lane of the calls for one lock.
   struct Lane: Sendable {
     let slot: ObjectIdentifier
@@ -27,7 +19,7 @@ enum OffPool {
     }
   }
 
-  @TaskLocal static var terms: Terms?
+  @TaskLocal static var terms: CallLimits?
 
   static var cancellation: CancellationFlag? { terms?.cancellation }
 
@@ -135,6 +127,14 @@ enum OffPool {
   }
 }
 
+/// The limits of the call in progress on this thread.
+struct CallLimits: Sendable {
+  /// Cancelled when no task waits for the call any more.
+  let cancellation: CancellationFlag
+  /// The end of the time for which the call may wait; nil for no limit.
+  let deadline: Instant?
+}
+
 /// The end of a task's call.
 private enum CallEnd<Success: Sendable, Failure: Error>: Sendable {
   case done(Result<Success, Failure>)
@@ -191,7 +191,7 @@ private final class Call<Success: Sendable, Failure: Error>: Sendable {
       return state.hasBegun
     }
     guard goes else { return }
-    let terms = OffPool.Terms(cancellation: cancellation, deadline: lane?.deadline)
+    let terms = CallLimits(cancellation: cancellation, deadline: lane?.deadline)
     let result = OffPool.$terms.withValue(terms) { body() }
     state.withLock { $0.waiter.take() }?.resume(returning: .done(result))
   }

@@ -20,7 +20,7 @@ extension Peer {
   ///
   /// - Parameter timeout: the time limit for the peer to join.
   public func wake(within timeout: Duration = .seconds(10)) throws(WormholeError) {
-    try Waking(self, timeout).run()
+    try WakeCall(self, timeout).run()
   }
 
   /// Starts the peer if it does not run, and waits until the peer has joined.
@@ -29,7 +29,7 @@ extension Peer {
   /// program continues.
   public func wake(within timeout: Duration = .seconds(10)) async throws(WormholeError) {
     try TaskPool.start("wake", name)
-    let waking = try Waking(self, timeout)
+    let waking = try WakeCall(self, timeout)
     if waking.isPresent { return }
     let name = name
     // Waking waits for locks and processes, which no thread of the pool may.

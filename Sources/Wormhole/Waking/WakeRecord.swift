@@ -33,7 +33,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
   var ended: Int64?
 
   /// The state of the start, for a process that wakes the member.
-  enum Verdict: Equatable {
+  enum StartDecision: Equatable {
     /// The first process that writes a new record starts the program.
     case start
     /// Another process is starting the member; check again after this time, at the latest.
@@ -50,7 +50,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
   ///     believed to be starting it.
   func verdict(
     _ incarnation: String?, _ program: String, begun: Int64, now: Int64, grace: Duration
-  ) -> Verdict {
+  ) -> StartDecision {
     // The member has joined, and has left again.
     if incarnation != before { return .start }
     if let failure, let ended {

@@ -41,21 +41,10 @@ final class Listener: Stoppable {
   // state would look it up. The machine resumes each waiting task once.
   private typealias Machine = WatchMachine<UnsafeContinuation<WatchResult?, Never>>
 
-  /// A source of changes, such as a slot.
-  struct Source: Sendable {
-    let look: @Sendable () -> WatchResult
-    /// Returns the finding for a listener that knows the version and now finds nothing; nil if the
-    /// listener is not notified.
-    var loss: @Sendable (_ version: Int) -> WatchResult? = { _ in nil }
-    let leave: @Sendable () -> Void
-    /// Whether the listener leaves the source after it has read nothing.
-    var isLeaving = false
-  }
-
   /// Both are under one lock, because callers need both.
   private struct State {
     var machine: Machine
-    var sources = SmallDictionary<String, Source>()
+    var sources = SmallDictionary<String, ChangeSource>()
     /// Whether the listener has left its sources, and joins no other.
     var hasLeft = false
     /// The reason why no more changes will follow.
@@ -105,7 +94,7 @@ final class Listener: Stoppable {
   // MARK: Sources
 
   /// Adds a source, under the escaped name in its change notices.
-  func join(_ name: String, _ source: Source) {
+  func join(_ name: String, _ source: ChangeSource) {
     let left = state.withLock { state in
       state.hasLeft ? source : state.sources.replace(name, source)
     }
@@ -249,10 +238,10 @@ final class Listener: Stoppable {
   }
 
   /// Reads one name; if its file is gone, returns the finding about the loss.
-  private func find(_ name: String, _ source: Source) -> WatchResult? {
+  private func find(_ name: String, _ source: ChangeSource) -> WatchResult? {
     let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
-    let (version, left) = state.withLock { state -> (Int?, Source?) in
+    let (version, left) = state.withLock { state -> (Int?, ChangeSource?) in
       let isLeaving = state.sources[name]?.isLeaving == true
       let left = isLeaving ? state.sources.removeValue(forKey: name) : nil
       return (state.machine.version(of: name), left)
@@ -310,4 +299,15 @@ final class Listener: Stoppable {
     for source in left { source.leave() }
     return begun
   }
+}
+
+/// A source of changes, such as a slot.
+struct ChangeSource: Sendable {
+  let look: @Sendable () -> WatchResult
+  /// Returns the finding for a listener that knows the version and now finds nothing; nil if the
+  /// listener is not notified.
+  var loss: @Sendable (_ version: Int) -> WatchResult? = { _ in nil }
+  let leave: @Sendable () -> Void
+  /// Whether the listener leaves the source after it has read nothing.
+  var isLeaving = false
 }

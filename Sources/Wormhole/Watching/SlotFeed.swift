@@ -205,7 +205,7 @@ final class SlotFeeds: Sendable {
   /// Adds a listener for a slot's changes, until it leaves.
   func source(
     for listener: Listener, _ slot: Slot
-  ) throws(WormholeError) -> (SlotFeed, Listener.Source) {
+  ) throws(WormholeError) -> (SlotFeed, ChangeSource) {
     let (feed, number) = state.withLock { state in
       let feed = state.feeds?[ObjectIdentifier(slot)] ?? SlotFeed(slot, limits, time)
       state.feeds = state.feeds ?? [:]
@@ -218,7 +218,7 @@ final class SlotFeeds: Sendable {
       leave(feed, number)
       throw error
     }
-    let source = Listener.Source(
+    let source = ChangeSource(
       look: { feed.look() }, loss: { feed.loss(after: $0) }, leave: { self.leave(feed, number) })
     return (feed, source)
   }

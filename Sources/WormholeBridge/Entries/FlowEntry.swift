@@ -23,7 +23,7 @@ package struct FlowEntry: Hashable, Sendable {
     /// A message of a queue, lent to the other machine's workers.
     case job(FlowJob)
     /// How the other machine's workers have ended with a lent message.
-    case worked(FlowJob, LentQueue.End)
+    case worked(FlowJob, LoanEnd)
   }
 
   /// The file on this machine that is kept until the other machine has stored the outcome.
@@ -162,7 +162,7 @@ package struct FlowEntry: Hashable, Sendable {
       guard let job = FlowJob(list) else { return nil }
       kind = .job(job)
     case "w":
-      guard let job = FlowJob(list), let end = LentQueue.End(list) else { return nil }
+      guard let job = FlowJob(list), let end = LoanEnd(list) else { return nil }
       kind = .worked(job, end)
     case "o":
       switch list[Key.end]?.stringValue {

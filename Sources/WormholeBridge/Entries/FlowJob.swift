@@ -36,7 +36,7 @@ package struct FlowJob: Hashable, Sendable {
   }
 }
 
-extension LentQueue.End {
+extension LoanEnd {
   private enum Key { static let (end, reason, attempts) = ("end", "reason", "attempts") }
 
   var propertyList: [String: PropertyListValue] {

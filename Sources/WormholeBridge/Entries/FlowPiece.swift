@@ -3,7 +3,7 @@ internal import WormholePropertyLists
 
 /// A part of a large message, or of a file, that travels before the message that names it.
 package struct FlowPiece: Hashable, Sendable {
-  package let part: Proxy.Part
+  package let part: MessagePart
   /// Counted from 0, in each part.
   package let index: Int
   /// The size of the whole part in bytes.
@@ -17,7 +17,7 @@ package struct FlowPiece: Hashable, Sendable {
   /// The bytes of this piece.
   package var count: Int { min(Self.bytes, size - offset) }
 
-  package init(_ part: Proxy.Part, _ index: Int, of size: Int) {
+  package init(_ part: MessagePart, _ index: Int, of size: Int) {
     (self.part, self.index, self.size) = (part, index, size)
   }
 
@@ -32,7 +32,7 @@ package struct FlowPiece: Hashable, Sendable {
 
   /// Nil for a piece that is no part of anything.
   init?(_ list: PropertyListValue) {
-    guard let part = list[Key.part]?.stringValue.flatMap({ Proxy.Part(rawValue: $0) }),
+    guard let part = list[Key.part]?.stringValue.flatMap({ MessagePart(rawValue: $0) }),
       let size = list[Key.size]?.intValue, size > 0, let index = list[Key.index]?.intValue,
       (0...(size - 1) / Self.bytes).contains(index)
     else { return nil }
@@ -48,7 +48,7 @@ struct FlowTransfer: Hashable {
   let receiver: Carrier.Resident
   let name: MessageName
   /// The next piece.
-  var part: Proxy.Part
+  var part: MessagePart
   var index: Int
 
   private enum Key {
@@ -77,7 +77,7 @@ struct FlowTransfer: Hashable {
   init?(_ list: PropertyListValue) {
     guard let receiver = list[Key.receiver]?.stringValue,
       let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) }),
-      let part = list[Key.part]?.stringValue.flatMap({ Proxy.Part(rawValue: $0) }),
+      let part = list[Key.part]?.stringValue.flatMap({ MessagePart(rawValue: $0) }),
       let index = list[Key.index]?.intValue, (0...Int.max / FlowPiece.bytes).contains(index)
     else { return nil }
     let isQueue = list[Key.queue]?.boolValue ?? false

@@ -25,7 +25,7 @@ final class PieceStore {
       })
   }
 
-  private func file(_ part: Proxy.Part, _ name: MessageName) -> String {
+  private func file(_ part: MessagePart, _ name: MessageName) -> String {
     part == .file ? name.fileName : name.text
   }
 

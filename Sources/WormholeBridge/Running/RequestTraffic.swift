@@ -62,7 +62,7 @@ final class RequestTraffic {
       list[key]?.stringValue.flatMap { Incarnation(rawValue: $0) }
     }
     guard
-      let letter = list[Key.letter]?.stringValue.flatMap({ CarriedQuestion.Letter(rawValue: $0) }),
+      let letter = list[Key.letter]?.stringValue.flatMap({ QuestionLetter(rawValue: $0) }),
       let receiver = list[Key.receiver]?.stringValue, (try? EscapedName.escape(receiver)) != nil,
       let addressee = incarnation(Key.incarnation), let kind = list[Key.kind]?.stringValue,
       let value = list[Key.value], let left = list[Key.left]?.intValue, left > 0

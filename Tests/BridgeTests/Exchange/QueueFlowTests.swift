@@ -14,7 +14,7 @@ import WormholeSyscalls
   private final class Home: FlowJobs {
     var waiting: [FlowEntry] = []
     var bodies: [String: [UInt8]] = [:]
-    var ends: [String: [LentQueue.End]] = [:]
+    var ends: [String: [LoanEnd]] = [:]
 
     func entries(for machine: String) -> [FlowEntry] { waiting }
     func bound(_ entries: [FlowEntry]) { waiting.removeAll { entries.contains($0) } }

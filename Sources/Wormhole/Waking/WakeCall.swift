@@ -10,7 +10,7 @@ internal import WormholeSyscalls
 /// the start, another process starts the program a little later.
 ///
 /// For a member of another machine, a carrier takes the record, and its machine starts the program.
-final class Waking: Sendable {
+final class WakeCall: Sendable {
   private let container: SharedContainer
   private let name: String
   private let timeout: Duration

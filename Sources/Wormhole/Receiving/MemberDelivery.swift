@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// Any thread may acknowledge the messages at any time, even after the receiver has stopped. If
 /// another process has become the member in the meantime, that process has claimed the file as the
 /// next attempt. Each late call here throws an error and changes nothing.
-final class Delivery: Sendable {
+final class MemberDelivery: Sendable {
   let mailbox: Mailbox
   let claimed: ClaimedName
   let header: MessageFile.Header
@@ -370,9 +370,9 @@ final class Delivery: Sendable {
 
 /// A file held by one receiver; on its release, the messages not given out go to other receivers.
 final class BatchCursor: Sendable {
-  private let file: OpenedFile
+  private let file: OpenedMessage
 
-  init(_ file: OpenedFile) { self.file = file }
+  init(_ file: OpenedMessage) { self.file = file }
 
   deinit { if file.delivery.mailbox.container.storage.isOwned { release() } }
 
