@@ -21,7 +21,7 @@ import WormholeSyscalls
     let bridge = try Bridge(
       container, Bridge.Settings(group: "g", address: address), news, lock)
     let member = try SharedContainer(directory: folder.path + "/c").join(as: "al")
-    var content = BridgeNews.Content()
+    var content = BridgeNews.NewsContent()
     content.members = ["al"]
     let rule = FaultRule(.open, path: "members/al", persistent: true, .fail(.inputOutput))
     FaultPoints.with([rule]) { bridge.take(content, .now) }
@@ -85,7 +85,7 @@ import WormholeSyscalls
     let pair = try #require(bridge.pair(machine))
     pair.due = nil
     try container.guest().peer("bob").send(1)
-    var content = BridgeNews.Content()
+    var content = BridgeNews.NewsContent()
     content.residents = [.member("bob")]
     let now = Instant.now
     bridge.take(content, now)

@@ -156,7 +156,7 @@ import WormholeSyscalls
   @Test func noNumberOfABeatIsTrusted() throws {
     let bytes = Heartbeat.bytes(
       generation: 1, [], full: [], channels: ["c": 1],
-      work: ["q": QueueTraffic.Work(home: Self.hereName, room: 1, held: [])])
+      work: ["q": WorkerStatement(home: Self.hereName, room: 1, held: [])])
     try vary(bytes) { bytes in
       guard let beat = Heartbeat(bytes, .now) else { return }
       #expect(beat.longestSilence > .zero && beat.longestSilence < .seconds(3600))

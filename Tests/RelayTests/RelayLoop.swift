@@ -53,7 +53,7 @@ final class RelayLoop {
   /// Stores one message, and returns the acknowledgement.
   @discardableResult func store(
     _ subject: String, _ text: String, id: String? = nil, expectedLast: UInt64? = nil
-  ) throws -> JetStream.Published {
+  ) throws -> JetStream.PublishReply {
     try result { handler in
       stream.publish(
         subject, id: id, expectedLast: expectedLast, Array(text.utf8), within: patience, handler)

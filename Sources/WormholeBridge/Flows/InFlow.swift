@@ -320,7 +320,7 @@ package final class InFlow {
       intake.hasRefusals = true
     } else if !Mutants.has(.dropRefused) {
       // The sender removes its file as soon as the message is confirmed.
-      let kept = KeptMessages.Message(entry, body, error.reason)
+      let kept = KeptMessage(entry, body, error.reason)
       if try !bury(kept) {
         try KeptMessages.add(kept, number, folder)
         intake.hasKept = true
@@ -330,7 +330,7 @@ package final class InFlow {
   }
 
   /// Makes a message a dead letter of its receiver; false if the receiver can have none.
-  func bury(_ kept: KeptMessages.Message) throws(WormholeError) -> Bool {
+  func bury(_ kept: KeptMessage) throws(WormholeError) -> Bool {
     do throws(WormholeError) {
       try residents.carrier.bury(
         kept.body, as: kept.name, to: kept.isQueue ? .queue(kept.receiver) : .member(kept.receiver),

@@ -16,38 +16,8 @@ enum KeptMessages {
   /// How many messages of one machine are kept; more of them hold up the machine's flow.
   static let most = 1024
 
-  struct Message: Equatable {
-    let receiver: String
-    let isQueue: Bool
-    let name: MessageName
-    let reason: String
-    let body: [UInt8]
-
-    init(_ entry: FlowEntry, _ body: [UInt8], _ reason: String) {
-      (receiver, name, self.reason, self.body) = (entry.receiver, entry.name, reason, body)
-      isQueue = entry.isQueue
-    }
-
-    fileprivate init?(_ list: PropertyListValue) {
-      guard let receiver = list[Key.receiver]?.stringValue,
-        let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) }),
-        let body = list[Key.body]?.dataValue
-      else { return nil }
-      self.receiver = receiver
-      isQueue = list[Key.queue]?.boolValue ?? false
-      self.name = name
-      reason = list[Key.reason]?.stringValue ?? ""
-      self.body = Array(body)
-    }
-  }
-
-  private enum Key {
-    static let (receiver, name, reason, body) = ("to", "N", "reason", "body")
-    static let queue = "queue"
-  }
-
   static func add(
-    _ message: Message, _ number: Int, _ folder: BridgeFolder
+    _ message: KeptMessage, _ number: Int, _ folder: BridgeFolder
   ) throws(WormholeError) {
     guard try files(in: folder).count < most else {
       throw WormholeError(
@@ -70,10 +40,10 @@ enum KeptMessages {
   }
 
   /// The kept messages that can be read, by their files.
-  static func all(in folder: BridgeFolder) throws(WormholeError) -> [(String, Message)] {
-    var found: [(String, Message)] = []
+  static func all(in folder: BridgeFolder) throws(WormholeError) -> [(String, KeptMessage)] {
+    var found: [(String, KeptMessage)] = []
     for file in try files(in: folder).sorted() {
-      if let message = try folder.read(file).flatMap({ Message($0) }) {
+      if let message = try folder.read(file).flatMap({ KeptMessage($0) }) {
         found.append((file, message))
       }
     }
@@ -83,4 +53,35 @@ enum KeptMessages {
   private static func files(in folder: BridgeFolder) throws(WormholeError) -> [String] {
     try folder.names().filter { $0.ends(with: mark) }
   }
+}
+
+/// A message that could not become a dead letter yet.
+struct KeptMessage: Equatable {
+  let receiver: String
+  let isQueue: Bool
+  let name: MessageName
+  let reason: String
+  let body: [UInt8]
+
+  init(_ entry: FlowEntry, _ body: [UInt8], _ reason: String) {
+    (receiver, name, self.reason, self.body) = (entry.receiver, entry.name, reason, body)
+    isQueue = entry.isQueue
+  }
+
+  fileprivate init?(_ list: PropertyListValue) {
+    guard let receiver = list[Key.receiver]?.stringValue,
+      let name = list[Key.name]?.stringValue.flatMap({ MessageName($0) }),
+      let body = list[Key.body]?.dataValue
+    else { return nil }
+    self.receiver = receiver
+    isQueue = list[Key.queue]?.boolValue ?? false
+    self.name = name
+    reason = list[Key.reason]?.stringValue ?? ""
+    self.body = Array(body)
+  }
+}
+
+private enum Key {
+  static let (receiver, name, reason, body) = ("to", "N", "reason", "body")
+  static let queue = "queue"
 }

@@ -23,15 +23,6 @@ final class QueueTraffic: FlowJobs {
     var heard: Instant
   }
 
-  /// A machine's statement about the workers of a queue.
-  struct Work: Equatable {
-    /// The home of the queue, as the machine knows it.
-    let home: String
-    let room: Int
-    /// The IDs of the messages without an end.
-    let held: Set<String>
-  }
-
   /// The operator's decisions about the queues of this machine.
   var entries: [String: QueueList.Entry] = [:]
   /// The queues of this machine that an operator has named.
@@ -127,4 +118,13 @@ final class QueueTraffic: FlowJobs {
     for one in worked.values { one.queue.stop() }
     (lenders, worked) = ([:], [:])
   }
+}
+
+/// A machine's statement about the workers of a queue.
+struct WorkerStatement: Equatable {
+  /// The home of the queue, as the machine knows it.
+  let home: String
+  let room: Int
+  /// The IDs of the messages without an end.
+  let held: Set<String>
 }

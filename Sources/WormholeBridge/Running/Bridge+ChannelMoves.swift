@@ -46,7 +46,7 @@ extension Bridge {
 
   // MARK: The former home
 
-  func move(channel name: String, _ link: Link, _ subjects: Subjects, _ now: Instant) {
+  func move(channel name: String, _ link: ServerLink, _ subjects: Subjects, _ now: Instant) {
     guard var move = channels.moves[name], !move.isUnderWay, move.retry <= now,
       channels.own[name]?.isPublishing != true, let home = channels.homes[name]
     else { return }
@@ -82,7 +82,7 @@ extension Bridge {
 
   private func publish(
     _ content: Carrier.ChannelContent, _ operations: [String: String], of name: String,
-    to machine: String, _ link: Link, _ subjects: Subjects
+    to machine: String, _ link: ServerLink, _ subjects: Subjects
   ) {
     guard let subject = try? subjects.channelCopy(name),
       let bytes = ChannelTraffic.bytes(
@@ -115,7 +115,7 @@ extension Bridge {
   }
 
   private func record(
-    _ machine: String, as name: String, after home: Home, _ link: Link, _ subjects: Subjects
+    _ machine: String, as name: String, after home: Home, _ link: ServerLink, _ subjects: Subjects
   ) {
     guard let subject = try? subjects.channelRecord(name) else { return }
     link.jetStream.publish(
@@ -194,7 +194,7 @@ extension Bridge {
   }
 
   /// Takes a copy whose home was given up, with the content that has arrived here.
-  func take(lostChannel name: String, _ link: Link, _ subjects: Subjects) {
+  func take(lostChannel name: String, _ link: ServerLink, _ subjects: Subjects) {
     guard let home = channels.homes[name]?.machine else {
       return claim(channel: name, link, subjects)
     }

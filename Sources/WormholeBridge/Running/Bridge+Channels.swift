@@ -34,7 +34,7 @@ extension Bridge {
   // MARK: At home
 
   /// Publishes the changed channels of this machine.
-  func carryChannels(_ link: Link, _ now: Instant) {
+  func carryChannels(_ link: ServerLink, _ now: Instant) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
     channels.forgetStrays()
     if channels.nextLook <= now {
@@ -114,7 +114,7 @@ extension Bridge {
     link?.nextBeat = .longAgo
   }
 
-  func claim(channel name: String, _ link: Link, _ subjects: Subjects) {
+  func claim(channel name: String, _ link: ServerLink, _ subjects: Subjects) {
     let home = channels.homes[name]
     if let machine = home?.machine {
       if machine != place.machine {
@@ -136,7 +136,9 @@ extension Bridge {
     }
   }
 
-  private func publish(channel name: String, _ link: Link, _ subjects: Subjects, _ now: Instant) {
+  private func publish(
+    channel name: String, _ link: ServerLink, _ subjects: Subjects, _ now: Instant
+  ) {
     guard var own = channels.own[name], own.isDirty, !own.isPublishing, own.next <= now,
       let subject = try? subjects.channelCopy(name)
     else { return }

@@ -38,7 +38,7 @@ extension Bridge {
   /// Subscribes to words, and sends a word to the own machine at its time.
   ///
   /// - Returns: false if the connection was closed, because the server has lost a subscription.
-  func listen(_ link: Link, _ now: Instant) -> Bool {
+  func listen(_ link: ServerLink, _ now: Instant) -> Bool {
     if !link.echo.isSubscribed {
       link.echo.isSubscribed = true
       link.connection.subscribe(Subjects.words(to: place.machine)) { [weak self] message in

@@ -52,7 +52,7 @@ extension Bridge {
   }
 
   /// Ends the bridge if another copy of this container has sent a bundle.
-  private func compare(_ message: StoredMessage, _ out: OutFlow) {
+  private func compare(_ message: LatestMessage, _ out: OutFlow) {
     guard let bundle = FlowBundle(message.payload), out.isForeign(bundle) else { return }
     end = BridgeEnd(
       .refused,
@@ -79,7 +79,7 @@ extension Bridge {
   // MARK: Serving
 
   /// Begins to carry over a connection, after this start of the bridge was recorded.
-  func begin(_ link: Link) {
+  func begin(_ link: ServerLink) {
     guard let subjects = link.subjects else { return }
     link.isServing = true
     trouble = nil
@@ -108,7 +108,7 @@ extension Bridge {
   }
 
   /// Asks the servers for the last bundle of a flow, to publish no bundle again without need.
-  private func findLast(_ machine: String, _ pair: Pair, _ link: Link) {
+  private func findLast(_ machine: String, _ pair: Pair, _ link: ServerLink) {
     guard let subjects = link.subjects else { return }
     pair.isPublishing = true
     pair.lastProgress = .longAgo
@@ -129,7 +129,7 @@ extension Bridge {
   }
 
   /// Moves the flow to a machine on, as far as that is possible without waiting.
-  func move(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
+  func move(_ machine: String, _ pair: Pair, _ link: ServerLink, _ now: Instant) {
     do {
       if pair.out.wantsPieces { pair.changed.formUnion(pair.out.interrupted) }
       if pair.isDirty || !pair.changed.isEmpty || !pair.out.refusals.waiting.isEmpty
@@ -171,7 +171,7 @@ extension Bridge {
   }
 
   private func publish(
-    _ machine: String, _ pair: Pair, _ link: Link, _ now: Instant
+    _ machine: String, _ pair: Pair, _ link: ServerLink, _ now: Instant
   ) throws {
     guard !pair.isPublishing, pair.retry ?? now <= now, let subjects = link.subjects else { return }
     let largest = link.connection.server.maxPayload - 64 << 10
@@ -215,7 +215,7 @@ extension Bridge {
   }
 
   /// Asks a machine how far it is, if it has confirmed nothing for a time.
-  private func ask(_ machine: String, _ pair: Pair, _ link: Link, _ now: Instant) {
+  private func ask(_ machine: String, _ pair: Pair, _ link: ServerLink, _ now: Instant) {
     guard !pair.out.isConfirmed, pair.out.published > pair.out.confirmed, !pair.isAsking,
       now - pair.lastProgress >= Self.confirmationTime
     else { return }

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 /// Which members run, here and elsewhere.
 extension Bridge {
   /// Looks at what has changed in the container.
-  func take(_ news: BridgeNews.Content, _ now: Instant) {
+  func take(_ news: BridgeNews.NewsContent, _ now: Instant) {
     takeRequests(news)
     carryWakes(news.woken)
     carryQueues(now)
@@ -46,7 +46,7 @@ extension Bridge {
   }
 
   /// Tells the other machines which members run here, and shows which of theirs do.
-  func beat(_ link: Link, _ now: Instant) {
+  func beat(_ link: ServerLink, _ now: Instant) {
     for (machine, beat) in beats where now - beat.arrived > beat.longestSilence {
       beats[machine] = nil
       show(machine)

@@ -112,10 +112,10 @@ extension Bridge {
   // MARK: Heartbeats
 
   /// The statement of the next heartbeat about the machine's workers.
-  var work: [String: QueueTraffic.Work] {
+  var work: [String: WorkerStatement] {
     queues.worked.filter { $0.value.look.room > 0 }.mapValues { one in
       let held = one.look.held.compactMap { MessageOrigin($0)?.job?.id }
-      return QueueTraffic.Work(
+      return WorkerStatement(
         home: one.machine, room: min(one.look.room, QueueTraffic.largestRoom),
         held: Set(held.prefix(QueueTraffic.largestRoom)))
     }
@@ -147,7 +147,7 @@ extension Bridge {
   }
 
   /// Lends messages to a machine whose workers have room, and renews the claims of what they have.
-  private func lend(_ name: String, to machine: String, _ work: QueueTraffic.Work) {
+  private func lend(_ name: String, to machine: String, _ work: WorkerStatement) {
     let lender = QueueTraffic.Lender(queue: name, machine: machine)
     if queues.lenders[lender] == nil, queues.settled.contains(name) {
       do throws(WormholeError) {

@@ -10,7 +10,7 @@ internal import WormholeSyscalls
 /// One consumer reads the last record of each subject and all changes. So a record costs the
 /// servers one message and each machine one consumer, and no machine asks for what has not changed.
 extension Bridge {
-  func askForDeployment(_ link: Link, _ now: Instant) {
+  func askForDeployment(_ link: ServerLink, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
     (link.isAskingForDeployment, link.retry) = (true, nil)
     link.jetStream.readSetup { [weak self, weak link] result in
@@ -35,7 +35,7 @@ extension Bridge {
     }
   }
 
-  private func readRecords(_ link: Link) {
+  private func readRecords(_ link: ServerLink) {
     guard let subjects = link.subjects else { return }
     homes = [:]
     recorded = nil
@@ -63,7 +63,7 @@ extension Bridge {
   /// may last through the loss, since a connection leads to the leaf only. A claim that the servers
   /// have acknowledged is lost too if they lose the record before the reader gives it. If a claim
   /// is still under way, the servers refuse the second claim.
-  func forgetLostRecords(_ link: Link) {
+  func forgetLostRecords(_ link: ServerLink) {
     guard let reader = link.records, reader.isCaughtUp, let subjects = link.subjects,
       reader.restarts != link.comparedRestarts
     else { return }
@@ -110,7 +110,7 @@ extension Bridge {
   // MARK: The machine's own record
 
   /// Records this start of the bridge, or finds that another bridge has continued.
-  func claimPlace(_ link: Link, _ now: Instant) throws(WormholeError) {
+  func claimPlace(_ link: ServerLink, _ now: Instant) throws(WormholeError) {
     guard let reader = link.records, reader.isCaughtUp, !link.isClaiming else { return }
     if let found = recorded?.record {
       if found.nonce == nonce {
@@ -170,7 +170,7 @@ extension Bridge {
   // MARK: Homes
 
   /// Claims the names of this machine's members that no machine has.
-  func claimHomes(_ link: Link) {
+  func claimHomes(_ link: ServerLink) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
     for name in locals.keys where homes[name]?.machine == nil && !link.claims.contains(name) {
       guard let subject = try? subjects.memberRecord(name) else { continue }

@@ -13,7 +13,7 @@ extension Bridge {
   private var serversNow: Int64? { clockOffset.map { now &+ $0 } }
 
   /// Handles the requests and replies from other threads.
-  func takeRequests(_ news: BridgeNews.Content) {
+  func takeRequests(_ news: BridgeNews.NewsContent) {
     for request in news.requests { carry(request) }
     for (subject, payload, instead) in news.replies { reply(to: subject, payload, instead) }
     for name in news.channels { channels.own[name]?.isDirty = true }
@@ -68,7 +68,7 @@ extension Bridge {
     guard left > .zero else { return }
     traffic.received += 1
     let now = Instant.now
-    let held = RequestTraffic.Held(
+    let held = HeldRequest(
       question: question, machine: machine, reply: message.reply, end: now + left,
       patienceEnd: now + min(left, RequestTraffic.patience))
     // The requests of one asker stay in order.
@@ -99,7 +99,7 @@ extension Bridge {
   }
 
   /// Returns false if the process that asks is not shown here.
-  private func ask(_ held: RequestTraffic.Held, _ now: Instant) -> Bool {
+  private func ask(_ held: HeldRequest, _ now: Instant) -> Bool {
     let (question, reply) = (held.question, held.reply)
     guard residents[.member(question.receiver)] == nil else {
       self.reply(to: held, .unreachable("the home of the member is a third machine"))
@@ -126,7 +126,7 @@ extension Bridge {
     return true
   }
 
-  private func reply(to held: RequestTraffic.Held, _ answer: CarriedReply) {
+  private func reply(to held: HeldRequest, _ answer: CarriedReply) {
     guard let subject = held.reply, let bytes = RequestTraffic.bytes(answer) else { return }
     reply(to: subject, bytes)
   }

@@ -22,7 +22,7 @@ extension Bridge {
 
   /// Tries the rights once, and ends the bridge if one is missing: without a check, a leaf would
   /// hide the refusal, and messages would wait for ever.
-  func checkRights(_ link: Link, _ now: Instant) {
+  func checkRights(_ link: ServerLink, _ now: Instant) {
     guard !hasCheckedRights, let subjects = link.subjects, let rights = try? rights() else {
       return
     }

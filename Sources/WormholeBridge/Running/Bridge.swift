@@ -107,7 +107,7 @@ package final class Bridge {
   var recorded: (record: MachineRecord, sequence: UInt64)?
   var end: BridgeEnd?
   var trouble: String?
-  var link: Link?
+  var link: ServerLink?
   /// The servers' clock less this machine's, in nanoseconds.
   var clockOffset: Int64?
   /// The sequence number of the record that the offset is from.
@@ -119,42 +119,6 @@ package final class Bridge {
   /// What was last written, and when.
   var written: (status: [String: PropertyListValue], at: Instant)?
   var writtenPosition: (stream: String, sequence: UInt64)?
-
-  /// A connection to the servers, and the state that ends with the connection.
-  final class Link {
-    let connection: RelayConnection
-    let jetStream: JetStream
-    var subjects: Subjects?
-    var isAskingForDeployment = false
-    /// The bridge's words to itself; see `listen`.
-    var echo = Echo()
-    var records: StreamReader?
-    var flows: StreamReader?
-    /// Whether the record has this bridge's generation.
-    var isServing = false
-    var isClaiming = false
-    var retry: Instant?
-    var nextBeat = Instant(nanoseconds: 0)
-    /// Homes that are being claimed.
-    var claims: Set<String> = []
-    /// The subjects of the records since the reader's restart with the number.
-    var given: (restarts: Int, subjects: Set<String>) = (0, [])
-    /// The reader's restart after which the lost records were forgotten.
-    var comparedRestarts = 0
-    /// The check of the machine's rights, at the first connection of the process.
-    var rights: RightsCheck?
-
-    init(_ connection: RelayConnection) {
-      self.connection = connection
-      jetStream = JetStream(connection)
-    }
-
-    func stop() {
-      records?.stop()
-      flows?.stop()
-      connection.close()
-    }
-  }
 
   /// Opens the bridge's files.
   ///
@@ -201,7 +165,7 @@ package final class Bridge {
         pause = min(pause * 2, .seconds(2))
         continue
       }
-      let link = Link(connection)
+      let link = ServerLink(connection)
       self.link = link
       defer { link.stop() }
       let isOver = try serve(link, patienceEnd)
@@ -227,7 +191,7 @@ package final class Bridge {
   }
 
   /// Serves a connection until it ends; returns whether the bridge ends, too.
-  private func serve(_ link: Link, _ patienceEnd: Instant?) throws -> Bool {
+  private func serve(_ link: ServerLink, _ patienceEnd: Instant?) throws -> Bool {
     while true {
       let now = Instant.now
       link.connection.proceed(now)
@@ -255,7 +219,7 @@ package final class Bridge {
     }
   }
 
-  private func proceed(_ link: Link, _ now: Instant) throws {
+  private func proceed(_ link: ServerLink, _ now: Instant) throws {
     guard listen(link, now) else { return }
     link.records?.proceed(now)
     link.flows?.proceed(now)
@@ -277,7 +241,7 @@ package final class Bridge {
     moveChanges(now)
   }
 
-  private func deadline(_ link: Link, _ now: Instant) -> Instant {
+  private func deadline(_ link: ServerLink, _ now: Instant) -> Instant {
     var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
     deadlines += [link.rights?.deadline, link.echo.deadline]
     deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
@@ -338,6 +302,42 @@ package final class Bridge {
     watch.stop()
     writePosition()
     writeStatus(isOver: true)
+  }
+}
+
+/// A connection to the servers, and the state that ends with the connection.
+final class ServerLink {
+  let connection: RelayConnection
+  let jetStream: JetStream
+  var subjects: Subjects?
+  var isAskingForDeployment = false
+  /// The bridge's words to itself; see `listen`.
+  var echo = Echo()
+  var records: StreamReader?
+  var flows: StreamReader?
+  /// Whether the record has this bridge's generation.
+  var isServing = false
+  var isClaiming = false
+  var retry: Instant?
+  var nextBeat = Instant(nanoseconds: 0)
+  /// Homes that are being claimed.
+  var claims: Set<String> = []
+  /// The subjects of the records since the reader's restart with the number.
+  var given: (restarts: Int, subjects: Set<String>) = (0, [])
+  /// The reader's restart after which the lost records were forgotten.
+  var comparedRestarts = 0
+  /// The check of the machine's rights, at the first connection of the process.
+  var rights: RightsCheck?
+
+  init(_ connection: RelayConnection) {
+    self.connection = connection
+    jetStream = JetStream(connection)
+  }
+
+  func stop() {
+    records?.stop()
+    flows?.stop()
+    connection.close()
   }
 }
 

@@ -3,7 +3,7 @@ package import WormholeSyscalls
 
 /// News of other threads for the thread of a bridge.
 package final class BridgeNews: Sendable {
-  struct Content {
+  struct NewsContent {
     var residents: Set<Carrier.Resident> = []
     var members: Set<String> = []
     /// The proxies of members that programs of this machine may want to wake.
@@ -19,7 +19,7 @@ package final class BridgeNews: Sendable {
     var isOver = false
   }
 
-  private let content = Monitor(Content())
+  private let content = Monitor(NewsContent())
   let wake: WakeDescriptor
 
   package init() throws(Errno) { wake = try WakeDescriptor() }
@@ -42,16 +42,16 @@ package final class BridgeNews: Sendable {
   func note(lentTo machine: String) { change { $0.borrowers.insert(machine) } }
   func note(member: String) { change { $0.members.insert(member) } }
 
-  private func change(_ body: (inout Content) -> Void) {
+  private func change(_ body: (inout NewsContent) -> Void) {
     content.withLock { body(&$0) }
     wake.raise()
   }
 
   /// The news since the last call.
-  func take() -> Content {
+  func take() -> NewsContent {
     wake.lower()
     return content.withLock { content in
-      defer { content = Content(isOver: content.isOver) }
+      defer { content = NewsContent(isOver: content.isOver) }
       return content
     }
   }

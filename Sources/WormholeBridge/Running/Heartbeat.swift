@@ -36,7 +36,7 @@ struct Heartbeat {
   /// Lent messages of other machines' heartbeats whose claims have ended.
   let late: Set<String>
   /// The messages that the machine's workers have of queues elsewhere.
-  let work: [String: QueueTraffic.Work]
+  let work: [String: WorkerStatement]
   /// By this machine's clock, when the beat arrived.
   let arrived: Instant
 
@@ -66,7 +66,7 @@ struct Heartbeat {
     generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
     interval: Duration = Heartbeat.interval, channels: [String: Int] = [:],
     queues: [String: Int] = [:], heirs: [String: Heir] = [:], late: Set<String> = [],
-    work: [String: QueueTraffic.Work] = [:]
+    work: [String: WorkerStatement] = [:]
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
@@ -122,7 +122,7 @@ struct Heartbeat {
         (0...QueueTraffic.largestRoom).contains(room)
       else { return nil }
       let held = Set((work[Key.held]?.arrayValue ?? []).compactMap(\.stringValue))
-      return QueueTraffic.Work(home: home, room: room, held: held)
+      return WorkerStatement(home: home, room: room, held: held)
     }
     let stated = list[Key.interval]?.doubleValue ?? 1
     let seconds = stated.isFinite ? min(max(stated, 1), Self.longestInterval / .seconds(1)) : 1

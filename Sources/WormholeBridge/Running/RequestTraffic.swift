@@ -9,18 +9,7 @@ internal import WormholeSyscalls
 /// A request is one message of the servers with a reply, and nothing of it is stored anywhere: a
 /// request that does not arrive at once never arrives.
 final class RequestTraffic {
-  /// A request whose asking process is not shown here yet.
-  struct Held {
-    let question: CarriedQuestion
-    let machine: String
-    let reply: String?
-    /// When the asker waits no longer.
-    let end: Instant
-    /// When the request fails as unreachable.
-    let patienceEnd: Instant
-  }
-
-  var held: [Held] = []
+  var held: [HeldRequest] = []
   /// Asks for guests of other machines; made for the first one.
   var desk: RequestDesk?
   /// The numbers of requests and messages to other machines, and from other machines.
@@ -101,4 +90,15 @@ final class RequestTraffic {
     guard let reason = list[Key.error]?.stringValue else { return nil }
     return list[Key.unreachable]?.boolValue == true ? .unreachable(reason) : .refused(reason)
   }
+}
+
+/// A request whose asking process is not shown here yet.
+struct HeldRequest {
+  let question: CarriedQuestion
+  let machine: String
+  let reply: String?
+  /// When the asker waits no longer.
+  let end: Instant
+  /// When the request fails as unreachable.
+  let patienceEnd: Instant
 }

@@ -73,7 +73,7 @@ package struct Subjects: Equatable, Sendable {
     "\(records).v.\(try Self.part(channel))"
   }
 
-  enum Record: Equatable {
+  enum RecordSubject: Equatable {
     case machine(String)
     case member(String)
     /// The home of a channel, and its latest content.
@@ -81,7 +81,7 @@ package struct Subjects: Equatable, Sendable {
     case channelCopy(String)
   }
 
-  func record(_ subject: String) -> Record? {
+  func record(_ subject: String) -> RecordSubject? {
     let parts = subject.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 5 else { return nil }
     switch parts[3] {
@@ -98,7 +98,7 @@ package struct Subjects: Equatable, Sendable {
   var heartbeats: String { "whb.\(group).*" }
   func heartbeat(_ machine: String) -> String { "whb.\(group).\(machine)" }
 
-  enum Word: String {
+  enum MachineWord: String {
     /// What a machine has received.
     case confirm
     /// A machine is asked for its position in a flow.
@@ -117,14 +117,14 @@ package struct Subjects: Equatable, Sendable {
 
   static func words(to machine: String) -> String { "whm.\(machine).*.*" }
 
-  static func word(_ word: Word, to machine: String, from sender: String) -> String {
+  static func word(_ word: MachineWord, to machine: String, from sender: String) -> String {
     "whm.\(machine).\(word.rawValue).\(sender)"
   }
 
   /// The word, and the machine of its sender.
-  static func word(_ subject: String) -> (word: Word, sender: String)? {
+  static func word(_ subject: String) -> (word: MachineWord, sender: String)? {
     let parts = subject.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 4, let word = Word(rawValue: String(parts[2])),
+    guard parts.count == 4, let word = MachineWord(rawValue: String(parts[2])),
       Incarnation(rawValue: String(parts[3])) != nil
     else { return nil }
     return (word, String(parts[3]))

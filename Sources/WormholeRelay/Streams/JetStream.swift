@@ -6,7 +6,7 @@ internal import WormholePropertyLists
 /// ``RelayConnection/request(_:headers:_:within:_:)``. A request that timed out may have been
 /// carried out.
 package final class JetStream {
-  package struct Published: Equatable, Sendable {
+  package struct PublishReply: Equatable, Sendable {
     package let stream: String
     package let sequence: UInt64
     /// Whether the stream had a message with the same id already.
@@ -34,7 +34,7 @@ package final class JetStream {
   package func publish(
     _ subject: String, id: String? = nil, expectedLast: UInt64? = nil, headers: RelayHeaders = [],
     _ payload: [UInt8], within time: Duration,
-    _ handler: @escaping (Result<Published, RelayFailure>) -> Void
+    _ handler: @escaping (Result<PublishReply, RelayFailure>) -> Void
   ) {
     var headers = headers
     if let id { headers.append(("Nats-Msg-Id", id)) }
@@ -45,7 +45,7 @@ package final class JetStream {
       guard let stream = reply["stream"]?.stringValue,
         let sequence = reply["seq"].flatMap(RelayJSON.number)
       else { return nil }
-      return Published(
+      return PublishReply(
         stream: stream, sequence: sequence, isDuplicate: reply["duplicate"]?.boolValue ?? false,
         domain: reply["domain"]?.stringValue)
     } _: {
@@ -81,7 +81,7 @@ package final class JetStream {
   /// Any server with a copy of the stream replies, so the result may be stale.
   package func lastMessage(
     of subject: String, in stream: String, within time: Duration = .seconds(5),
-    _ handler: @escaping (Result<StoredMessage?, RelayFailure>) -> Void
+    _ handler: @escaping (Result<LatestMessage?, RelayFailure>) -> Void
   ) {
     guard isReady else { return handler(.failure(Self.notReady)) }
     connection.request("\(prefix).DIRECT.GET.\(stream).\(subject)", [], within: time) { result in
@@ -89,7 +89,7 @@ package final class JetStream {
     }
   }
 
-  private static func stored(_ message: RelayMessage) -> Result<StoredMessage?, RelayFailure> {
+  private static func stored(_ message: RelayMessage) -> Result<LatestMessage?, RelayFailure> {
     if message.headers.status == 404 { return .success(nil) }
     if let status = message.headers.status {
       let reason = "the server reports: \(message.headers.description)"
@@ -101,7 +101,7 @@ package final class JetStream {
     let added = ["nats-stream", "nats-subject", "nats-sequence", "nats-time-stamp"]
     let headers = message.headers.fields.filter { !added.contains($0.name.lowercased()) }
     return .success(
-      StoredMessage(
+      LatestMessage(
         subject: subject, headers: headers, payload: message.payload, sequence: sequence))
   }
 

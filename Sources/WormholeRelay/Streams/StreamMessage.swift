@@ -18,7 +18,7 @@ package struct StreamMessage {
 }
 
 /// The latest message of a subject, read from any server that has a copy of the stream.
-package struct StoredMessage {
+package struct LatestMessage {
   package let subject: String
   package let headers: RelayHeaders
   package let payload: [UInt8]

@@ -208,7 +208,7 @@ extension Invocation {
   }
 
   fileprivate func rejoin() throws -> Int32 {
-    let count = try Rejoining.run(open(create: false), drops: has(.drop))
+    let count = try MachineRejoin.run(open(create: false), drops: has(.drop))
     let fate = has(.drop) ? "dead-lettered" : "sent again"
     output.tell("the container is a new machine; messages in transit \(fate): \(count)")
     return 0

@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// Nobody can know which of its messages in transit the other copy has sent, or will send. So they
 /// are sent again under the new identity, marked as possibly received before, or dead-lettered. The
 /// names of members stay with the machine that has them.
-package enum Rejoining {
+package enum MachineRejoin {
   /// Returns how many messages were in transit.
   ///
   /// Killed halfway, it is run again.
