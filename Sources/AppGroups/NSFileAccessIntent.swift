@@ -5,16 +5,16 @@ internal import WormholeSyscalls
 /// One file with its intended use, for ``NSFileCoordinator/coordinate(with:queue:byAccessor:)``.
 public final class NSFileAccessIntent: NSObject, Sendable {
   /// The intent of an access, and whether the accessor receives a copy.
-  struct AccessRequest: Sendable {
+  struct WantedAccess: Sendable {
     var intent: Coordinator.Intent
     var isReading = false
     var isForUploading = false
   }
 
-  let wanted: AccessRequest
+  let wanted: WantedAccess
   private let place: Monitor<URL>
 
-  private init(_ wanted: AccessRequest, _ url: URL) {
+  private init(_ wanted: WantedAccess, _ url: URL) {
     self.wanted = wanted
     place = Monitor(url)
   }
@@ -40,16 +40,16 @@ public final class NSFileAccessIntent: NSObject, Sendable {
 
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.ReadingOptions
-  ) -> AccessRequest {
+  ) -> WantedAccess {
     var intent = Coordinator.Intent.reading(url.path)
     if options.contains(.withoutChanges) { intent.manner = .unsaved }
-    return AccessRequest(
+    return WantedAccess(
       intent: intent, isReading: true, isForUploading: options.contains(.forUploading))
   }
 
   static func intent(
     _ url: URL, _ options: NSFileCoordinator.WritingOptions
-  ) -> AccessRequest {
+  ) -> WantedAccess {
     var intent: Coordinator.Intent =
       options.contains(.forReplacing) ? .replacing(url.path) : .writing(url.path)
     intent.mayMakeNothing = true
@@ -58,7 +58,7 @@ public final class NSFileAccessIntent: NSObject, Sendable {
     } else if options.contains(.forDeleting) {
       intent.manner = .deleting
     }
-    return AccessRequest(intent: intent)
+    return WantedAccess(intent: intent)
   }
 }
 
@@ -67,7 +67,7 @@ extension NSError {
   ///
   /// - Parameter wanted: the files to be read or written. If the error names a file of the list,
   ///   only that file determines the code.
-  static func cocoa(_ error: any Error, of wanted: [NSFileAccessIntent.AccessRequest]) -> NSError {
+  static func cocoa(_ error: any Error, of wanted: [NSFileAccessIntent.WantedAccess]) -> NSError {
     guard let error = error as? WormholeError else { return error as NSError }
     let meant = wanted.filter { $0.intent.path == error.subject }
     let isReading = (meant.isEmpty ? wanted : meant).allSatisfy(\.isReading)

@@ -331,7 +331,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   // MARK: Running an accessor
 
   private func run(
-    _ intents: [NSFileAccessIntent.AccessRequest], _ outError: NSErrorPointer,
+    _ intents: [NSFileAccessIntent.WantedAccess], _ outError: NSErrorPointer,
     _ body: ([URL]) -> Void
   ) {
     let (coordinator, timeout, takeOver) = state.withLock {
@@ -351,7 +351,7 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
   /// - Parameter body: receives no access if it uses only copies: other accesses continue in the
   ///   meantime.
   private func access(
-    _ wanted: [NSFileAccessIntent.AccessRequest], by coordinator: Coordinator,
+    _ wanted: [NSFileAccessIntent.WantedAccess], by coordinator: Coordinator,
     _ call: Coordinator.AnnouncedCall, _ timeout: Duration?, _ takeOver: Duration?,
     _ body: ([URL], Coordinator.Access?) -> Void
   ) throws {

@@ -43,7 +43,7 @@ struct SessionMachine: Hashable {
     var isReachable = false
   }
 
-  enum Change: Hashable { case watchState, companion, reachability }
+  enum SessionChange: Hashable { case watchState, companion, reachability }
 
   private(set) var activation = WCSessionActivationState.notActivated
   /// Whether an activation is in progress, its callback about a failure included.
@@ -148,7 +148,7 @@ struct SessionMachine: Hashable {
   /// next report the session's properties say that no counterpart exists.
   mutating func changes(
     to now: Report?, active: String?, of role: WCSession.Role
-  ) -> [Change] {
+  ) -> [SessionChange] {
     guard activation == .activated else { return [] }
     // The notice of a change to another watch deactivates the session; until then the delegate is
     // told of nothing else.
@@ -161,7 +161,7 @@ struct SessionMachine: Hashable {
     }
     defer { report = now }
     guard let before = report else { return [] }
-    var changes: [Change] = []
+    var changes: [SessionChange] = []
     if role == .phone, (before.watch, before.directory) != (now.watch, now.directory) {
       changes.append(.watchState)
     }

@@ -12,7 +12,7 @@ extension WCSession {
   /// this process dies.
   public func updateApplicationContext(_ applicationContext: [String: Any]) throws {
     let (connection, _) = try ready()
-    let value = try Payload.take(applicationContext, largest: settings.largestContext)
+    let value = try SessionPayload.take(applicationContext, largest: settings.largestContext)
     do throws(WormholeError) {
       try connection.peer.setContext(value, kind: contextKind, durability: settings.durability)
     } catch {

@@ -26,9 +26,9 @@ extension WCSession {
     let (handler, errorHandler) = (
       replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
     )
-    let kind: MessageKind = replyHandler == nil ? .dictionary : .dictionaryWithReply
+    let kind: SessionMessageKind = replyHandler == nil ? .dictionary : .dictionaryWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
-      try Payload.take(message, largest: settings.largestMessage)
+      try SessionPayload.take(message, largest: settings.largestMessage)
     } reply: { value in
       handler?.call(value.foundationDictionary ?? [:])
     }
@@ -44,10 +44,10 @@ extension WCSession {
     let (handler, errorHandler) = (
       replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
     )
-    let kind: MessageKind = replyHandler == nil ? .data : .dataWithReply
+    let kind: SessionMessageKind = replyHandler == nil ? .data : .dataWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
       guard data.count <= settings.largestMessage else {
-        throw Payload.tooLarge(data.count, settings.largestMessage)
+        throw SessionPayload.tooLarge(data.count, settings.largestMessage)
       }
       return .data(data)
     } reply: { value in
@@ -79,7 +79,7 @@ extension WCSession {
   }
 
   private func send(
-    _ kind: MessageKind, _ errorHandler: Handler<any Error>?,
+    _ kind: SessionMessageKind, _ errorHandler: Handler<any Error>?,
     _ value: (Settings) throws(WCError) -> PropertyListValue,
     reply: @escaping @Sendable (PropertyListValue) -> Void
   ) {
@@ -114,7 +114,7 @@ extension WCSession {
 
   /// - Returns: the reply, or nil for a message that expects no reply.
   private static func end(
-    _ result: Result<PropertyListValue, WormholeError>, _ wasSeen: Bool, _ kind: MessageKind
+    _ result: Result<PropertyListValue, WormholeError>, _ wasSeen: Bool, _ kind: SessionMessageKind
   ) -> Result<PropertyListValue?, WCError> {
     switch result {
     case .success(let value):

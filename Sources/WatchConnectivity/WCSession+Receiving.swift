@@ -169,7 +169,7 @@ extension WCSession {
   }
 
   private func give(_ request: Request) {
-    guard let kind = MessageKind(rawValue: request.kind), let delegate else {
+    guard let kind = SessionMessageKind(rawValue: request.kind), let delegate else {
       return answer(
         request,
         .failure(
@@ -188,7 +188,7 @@ extension WCSession {
     case .dictionaryWithReply:
       delegate.session(self, didReceiveMessage: value.foundationDictionary ?? [:]) { reply in
         self.reply(once) { () throws(WCError) in
-          try Payload.take(reply, largest: self.settings.largestMessage)
+          try SessionPayload.take(reply, largest: self.settings.largestMessage)
         }
       }
     case .data: delegate.session(self, didReceiveMessageData: value.dataValue ?? Data())
@@ -196,7 +196,7 @@ extension WCSession {
       delegate.session(self, didReceiveMessageData: value.dataValue ?? Data()) { reply in
         self.reply(once) { () throws(WCError) in
           let limit = self.settings.largestMessage
-          guard reply.count <= limit else { throw Payload.tooLarge(reply.count, limit) }
+          guard reply.count <= limit else { throw SessionPayload.tooLarge(reply.count, limit) }
           return .data(reply)
         }
       }

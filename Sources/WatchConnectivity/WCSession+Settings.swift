@@ -66,21 +66,21 @@ extension WCSession {
   }
 
   /// The configuration of this process: its role, container, watch and settings.
-  struct Part: Sendable {
+  struct SessionPart: Sendable {
     var role: Role
-    var place: Place
+    var place: ContainerPlace
     /// The name of the watch, for a process with the role `watch`.
     var watch: String
     var settings: Settings
   }
 
   /// The location of the container in which both sides meet.
-  package enum Place: Hashable, Sendable {
+  package enum ContainerPlace: Hashable, Sendable {
     case directory(String)
     case group(String)
   }
 
-  private static let given = Monitor<Part?>(nil)
+  private static let given = Monitor<SessionPart?>(nil)
 
   /// Sets the role of this process, instead of the environment's; call it before the session is
   /// activated.
@@ -107,9 +107,9 @@ extension WCSession {
   }
 
   private static func configure(
-    _ role: Role, _ place: Place, _ watch: String?, _ settings: Settings
+    _ role: Role, _ place: ContainerPlace, _ watch: String?, _ settings: Settings
   ) {
-    let part = Part(role: role, place: place, watch: watch ?? usualWatch, settings: settings)
+    let part = SessionPart(role: role, place: place, watch: watch ?? usualWatch, settings: settings)
     given.withLock { $0 = part }
   }
 
@@ -117,7 +117,7 @@ extension WCSession {
   /// this process has neither role.
   ///
   /// The log gets the reason, once in a process: most apps ask only whether a session is supported.
-  static func part() throws(WCError) -> Part {
+  static func part() throws(WCError) -> SessionPart {
     if let given = given.withLock({ $0 }) { return given }
     do throws(WCError) {
       return try partOfEnvironment()
@@ -127,14 +127,14 @@ extension WCSession {
     }
   }
 
-  private static func partOfEnvironment() throws(WCError) -> Part {
+  private static func partOfEnvironment() throws(WCError) -> SessionPart {
     guard let word = setting("WORMHOLE_ROLE") else {
       throw WCError(.sessionNotSupported, "WORMHOLE_ROLE is not set")
     }
     guard let role = Role(rawValue: word) else {
       throw WCError(.sessionNotSupported, "WORMHOLE_ROLE is '\(word)', neither 'phone' nor 'watch'")
     }
-    let place: Place
+    let place: ContainerPlace
     switch (setting("WORMHOLE_CONTAINER"), setting("WORMHOLE_GROUP")) {
     case (let path?, nil): place = .directory(path)
     case (nil, let group?): place = .group(group)
@@ -144,7 +144,7 @@ extension WCSession {
       throw WCError(.sessionNotSupported, "both WORMHOLE_CONTAINER and WORMHOLE_GROUP are set")
     }
     let settings = Settings(variable: setting, tell: tellOnce)
-    return Part(role: role, place: place, watch: usualWatch, settings: settings)
+    return SessionPart(role: role, place: place, watch: usualWatch, settings: settings)
   }
 
   private static let told = Monitor<Set<String>>([])
@@ -161,7 +161,7 @@ extension WCSession {
   }
 }
 
-extension WCSession.Part {
+extension WCSession.SessionPart {
   /// Opens the container.
   ///
   /// Each session has its own instance of the container, as each process has.

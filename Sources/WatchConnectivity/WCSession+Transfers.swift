@@ -44,7 +44,7 @@ extension WCSession {
     let transfer = WCSessionUserInfoTransfer(core, userInfo)
     begin(.userInfo(transfer), found.map { $0.0 }) { (connection, options) throws(WCError) in
       let limit = kind == .blob ? Int.max : settings.largestUserInfo
-      let value = try Payload.take(userInfo, largest: limit)
+      let value = try SessionPayload.take(userInfo, largest: limit)
       // A dictionary that cannot be sent takes nothing from the budget.
       let isUrgent = try takesOfBudget(kind, found.get().1)
       var options = options
@@ -92,7 +92,7 @@ extension WCSession {
       }
       var value: PropertyListValue?
       if let metadata {
-        value = try Payload.take(metadata, largest: settings.largestUserInfo)
+        value = try SessionPayload.take(metadata, largest: settings.largestUserInfo)
       }
       var options = options
       options.kind = TransferKind.file.rawValue

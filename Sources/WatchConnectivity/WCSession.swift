@@ -46,7 +46,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   /// The queue on which handlers of messages are called.
   let replies = DispatchQueue(label: "wormhole.watchconnectivity.replies")
 
-  let fixedPart: Part?
+  let fixedPart: SessionPart?
   let state = Monitor(State())
   /// The transfers by watch.
   ///
@@ -69,7 +69,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     /// The delegate that was notified of the activation.
     weak var told: AnyObject?
     var machine = SessionMachine()
-    var part: Part?
+    var part: SessionPart?
     var opened: OpenSession?
     var connection: Connection?
     /// Whether outcomes of transfers may have been declined and must be delivered again.
@@ -85,7 +85,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     let watching: Subscription
   }
 
-  init(part: Part?) {
+  init(part: SessionPart?) {
     fixedPart = part
     callbacks = DispatchQueue(
       label: "wormhole.watchconnectivity.delegate.held", target: firstCallbacks)
@@ -97,10 +97,10 @@ public class WCSession: NSObject, @unchecked Sendable {
 
   /// Creates a session beside others in one process, for tests.
   package convenience init(
-    role: Role, place: Place, watch: String = Pairing.State.usualWatch,
+    role: Role, place: ContainerPlace, watch: String = Pairing.State.usualWatch,
     settings: Settings = Settings()
   ) {
-    self.init(part: Part(role: role, place: place, watch: watch, settings: settings))
+    self.init(part: SessionPart(role: role, place: place, watch: watch, settings: settings))
   }
 
   deinit {
@@ -148,7 +148,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   /// The activation state of the session.
   public var activationState: WCSessionActivationState { state.withLock { $0.machine.activation } }
 
-  var part: Part? { state.withLock { $0.part } }
+  var part: SessionPart? { state.withLock { $0.part } }
   var connection: Connection? { state.withLock { $0.connection } }
   var settings: Settings { part?.settings ?? Settings() }
 
@@ -261,7 +261,7 @@ extension Pairing.State {
   }
 }
 
-extension WCSession.Part {
+extension WCSession.SessionPart {
   func isPaired(_ pairing: Pairing.State) -> Bool {
     role == .watch ? pairing.watches[watch] != nil : pairing.activeWatch != nil
   }

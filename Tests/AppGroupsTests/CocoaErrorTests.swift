@@ -13,7 +13,7 @@ import Wormhole
 
   @Test func aReadThatFailsIsARead() {
     func code(
-      _ code: WormholeError.Code, _ path: String, _ wanted: NSFileAccessIntent.AccessRequest...
+      _ code: WormholeError.Code, _ path: String, _ wanted: NSFileAccessIntent.WantedAccess...
     ) -> Int {
       let error = WormholeError(code, "coordinate", path, because: "the test says so")
       return NSError.cocoa(error, of: wanted).code

@@ -30,7 +30,7 @@ import Testing
       var now = SessionMachine.Report()
       now.watch = [true, true, false]
       (now.isCounterpartInstalled, now.isReachable) = (true, true)
-      let first = role == .phone ? SessionMachine.Change.watchState : .companion
+      let first = role == .phone ? SessionMachine.SessionChange.watchState : .companion
       #expect(machine.changes(to: now, active: "watch", of: role) == [first, .reachability])
       #expect(machine.changes(to: now, active: "watch", of: role) == [])
     }
@@ -42,7 +42,7 @@ private struct World: WalkedState {
   enum Call: Hashable {
     case activation, failure, again, inactive
     case hold(isTold: Bool)
-    case change(SessionMachine.Change)
+    case change(SessionMachine.SessionChange)
   }
   /// What the delegate was told last.
   enum Phase: Hashable { case none, active, inactive }

@@ -3,7 +3,7 @@ internal import WormholeDropIns
 internal import WormholePropertyLists
 
 /// The content that passes between the two sides.
-enum Payload {
+enum SessionPayload {
   /// Converts a dictionary of the caller.
   static func take(
     _ dictionary: [String: Any], largest limit: Int
@@ -29,7 +29,7 @@ enum Payload {
 }
 
 /// The kind of a message in requests and replies.
-enum MessageKind: String, CaseIterable {
+enum SessionMessageKind: String, CaseIterable {
   case dictionary = "message"
   case dictionaryWithReply = "message with reply"
   case data
