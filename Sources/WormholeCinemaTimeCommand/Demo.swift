@@ -33,7 +33,7 @@ final class Demo: Sendable {
   // MARK: The storm
 
   /// Makes each purchase in a process of its own.
-  private func storm() throws -> [Storm.Outcome] {
+  private func storm() throws -> [StormOutcome] {
     try Storm(stage, of: count, confirmed: "sold", output).run { number, output in
       let movie = Movie.all.randomElement()!
       let role = Role.allCases.randomElement()!
@@ -47,7 +47,7 @@ final class Demo: Sendable {
 
   // MARK: The books
 
-  private func reconcile(_ container: SharedContainer, _ ended: [Storm.Outcome]) throws {
+  private func reconcile(_ container: SharedContainer, _ ended: [StormOutcome]) throws {
     let books = try BoxOffice(container, as: .phone).books
     let owners = Set(books.tickets.map(\.customer))
     let confirmed = ended.filter(\.isConfirmed).map { Self.customer($0.number) }

@@ -11,14 +11,6 @@ package struct Parser {
   private var hasTruth = false
   private var hasDashes = false
 
-  /// The request of a command line.
-  package enum Request {
-    case verb(Invocation)
-    case shortHelp(Verb?)
-    case longHelp(Verb?)
-    case version
-  }
-
   /// Returns the form of the output, as far as it is known before anything can fail.
   package static func output(of table: Table, for arguments: [String]) -> Output {
     let own = arguments.prefix { $0 != "--" }
@@ -29,14 +21,14 @@ package struct Parser {
 
   package static func parse(
     _ arguments: [String], by table: Table
-  ) throws(Failure) -> Request {
+  ) throws(Failure) -> CommandRequest {
     var parser = Parser(table)
     return try parser.read(arguments)
   }
 
   private init(_ table: Table) { self.table = table }
 
-  private mutating func read(_ arguments: [String]) throws(Failure) -> Request {
+  private mutating func read(_ arguments: [String]) throws(Failure) -> CommandRequest {
     var rest = arguments[...]
     while let word = rest.popFirst() {
       switch word {
@@ -176,4 +168,12 @@ package struct Parser {
     }
     return Invocation(table, verb, operands, command, output, options)
   }
+}
+
+/// The request of a command line.
+package enum CommandRequest {
+  case verb(Invocation)
+  case shortHelp(Verb?)
+  case longHelp(Verb?)
+  case version
 }

@@ -31,12 +31,12 @@ enum DumpLine {
       }
       object = values
     } catch {
-      throw DumpValue.Problem("not JSON: \(error.reason)")
+      throw DumpProblem("not JSON: \(error.reason)")
     }
     let fields = Fields(object)
     if object["wormhole"] != nil {
       guard object["wormhole"]?.intValue == Self.version else {
-        throw DumpValue.Problem("the dump has another form than \(Self.version)")
+        throw DumpProblem("the dump has another form than \(Self.version)")
       }
       self = .begin
     } else if case .array(let names)? = object["names"] {
@@ -46,48 +46,48 @@ enum DumpLine {
         try fields.text("channel"), try fields.value("value"), try fields.date("expiresAt"))
     } else if object["suite"] != nil {
       guard case .dictionary(let values)? = object["values"] else {
-        throw DumpValue.Problem("'values' is missing")
+        throw DumpProblem("'values' is missing")
       }
       self = .suite(try fields.text("suite"), try DumpValue.read(values))
     } else if object["message"] != nil {
       self = .message(try PortableMessage(fields))
     } else if object["piece"] != nil {
       guard let data = Data(base64Encoded: try fields.text("piece")) else {
-        throw DumpValue.Problem("'piece' is not in base64")
+        throw DumpProblem("'piece' is not in base64")
       }
       self = .piece(data)
     } else if case .array(let counts)? = object["end"] {
       self = .end(counts.compactMap(\.intValue))
     } else {
-      throw DumpValue.Problem("not a line of a dump: no key states its kind")
+      throw DumpProblem("not a line of a dump: no key states its kind")
     }
   }
 
   /// The fields of an object.
-  struct Fields {
+  fileprivate struct Fields {
     private let object: [String: PropertyListValue]
 
     init(_ object: [String: PropertyListValue]) { self.object = object }
 
-    func text(_ key: String) throws(DumpValue.Problem) -> String {
+    func text(_ key: String) throws(DumpProblem) -> String {
       guard let text = object[key]?.stringValue else {
-        throw DumpValue.Problem("'\(key)' is missing, or not a text")
+        throw DumpProblem("'\(key)' is missing, or not a text")
       }
       return text
     }
 
-    func value(_ key: String) throws(DumpValue.Problem) -> PropertyListValue {
-      guard let value = object[key] else { throw DumpValue.Problem("'\(key)' is missing") }
+    func value(_ key: String) throws(DumpProblem) -> PropertyListValue {
+      guard let value = object[key] else { throw DumpProblem("'\(key)' is missing") }
       return try DumpValue.read(value)
     }
 
     func has(_ key: String) -> Bool { object[key] != nil }
     subscript(key: String) -> PropertyListValue? { object[key] }
 
-    func date(_ key: String) throws(DumpValue.Problem) -> Date? {
+    func date(_ key: String) throws(DumpProblem) -> Date? {
       guard has(key) else { return nil }
       guard let date = DumpValue.date(try text(key)) else {
-        throw DumpValue.Problem("'\(key)' is not a date")
+        throw DumpProblem("'\(key)' is not a date")
       }
       return date
     }
@@ -95,11 +95,11 @@ enum DumpLine {
 }
 
 extension PortableMessage {
-  fileprivate init(_ fields: DumpLine.Fields) throws(DumpValue.Problem) {
+  fileprivate init(_ fields: DumpLine.Fields) throws(DumpProblem) {
     var headers: [String: String] = [:]
     for (key, value) in fields["headers"]?.dictionaryValue ?? [:] {
       guard let text = value.stringValue else {
-        throw DumpValue.Problem("the header '\(key)' is not a text")
+        throw DumpProblem("the header '\(key)' is not a text")
       }
       headers[key] = text
     }
@@ -107,7 +107,7 @@ extension PortableMessage {
     if let given = fields["file"] {
       guard let name = given["name"]?.stringValue, let size = given["size"]?.intValue, size >= 0,
         !name.isEmpty, ![".", ".."].contains(name), !name.utf8.contains(UInt8(ascii: "/"))
-      else { throw DumpValue.Problem("'file' has no name and size") }
+      else { throw DumpProblem("'file' has no name and size") }
       file = (name, size)
     }
     var death: Death?

@@ -37,7 +37,7 @@ enum DumpValue {
   }
 
   /// Returns the value of a dump's form.
-  static func read(_ value: PropertyListValue) throws(Problem) -> PropertyListValue {
+  static func read(_ value: PropertyListValue) throws(DumpProblem) -> PropertyListValue {
     switch value {
     case .array(let values):
       var read: [PropertyListValue] = []
@@ -46,7 +46,7 @@ enum DumpValue {
     case .dictionary(let values):
       guard isTyped(values) else { return .dictionary(try read(values)) }
       guard let type = values["type"]?.stringValue, let content = values["value"] else {
-        throw Problem("the 'type' of a value is not a text")
+        throw DumpProblem("the 'type' of a value is not a text")
       }
       return try read(content, as: type)
     case .string, .integer, .unsigned, .real, .boolean, .data, .date: return value
@@ -55,7 +55,7 @@ enum DumpValue {
 
   static func read(
     _ values: [String: PropertyListValue]
-  ) throws(Problem) -> [String: PropertyListValue] {
+  ) throws(DumpProblem) -> [String: PropertyListValue] {
     var read: [String: PropertyListValue] = [:]
     for (key, value) in values { read[key] = try self.read(value) }
     return read
@@ -63,29 +63,29 @@ enum DumpValue {
 
   private static func read(
     _ content: PropertyListValue, as type: String
-  ) throws(Problem) -> PropertyListValue {
+  ) throws(DumpProblem) -> PropertyListValue {
     switch (type, content) {
     case ("data", .string(let text)):
-      guard let data = Data(base64Encoded: text) else { throw Problem("data is not in base64") }
+      guard let data = Data(base64Encoded: text) else { throw DumpProblem("data is not in base64") }
       return .data(data)
     case ("date", .string(let text)):
-      guard let date = date(text) else { throw Problem("'\(text)' is not a date") }
+      guard let date = date(text) else { throw DumpProblem("'\(text)' is not a date") }
       return .date(date)
     case ("real", .string(let text)):
-      guard let number = Double(text) else { throw Problem("'\(text)' is not a number") }
+      guard let number = Double(text) else { throw DumpProblem("'\(text)' is not a number") }
       return .real(number)
     case ("dictionary", .dictionary(let values)): return .dictionary(try read(values))
-    default: throw Problem("there is no value of the type '\(type)'")
+    default: throw DumpProblem("there is no value of the type '\(type)'")
     }
   }
 
   static func date(_ text: String) -> Date? {
     DateText.parse(text) ?? Double(text).map { Date(timeIntervalSinceReferenceDate: $0) }
   }
+}
 
-  /// Why a line of a dump cannot be used.
-  struct Problem: Error {
-    let reason: String
-    init(_ reason: String) { self.reason = reason }
-  }
+/// Why a line of a dump cannot be used.
+struct DumpProblem: Error {
+  let reason: String
+  init(_ reason: String) { self.reason = reason }
 }

@@ -7,14 +7,6 @@ package import WormholeSyscalls
 /// On a terminal, a bar shows how far the storm is, with the numbers of processes that confirmed
 /// their change, were killed, and were suspended.
 package final class Storm: Sendable {
-  /// How a process ended.
-  package struct Outcome: Sendable {
-    package let number: Int
-    package let output: String
-    /// An output that ends in a line feed is complete: what it states is permanent.
-    package var isConfirmed: Bool { output.last == "\n" }
-  }
-
   private let stage: Demonstration
   private let count: Int
   private let confirmed: String
@@ -23,7 +15,7 @@ package final class Storm: Sendable {
 
   private struct State {
     var next = 0
-    var ended: [Outcome] = []
+    var ended: [StormOutcome] = []
     var killed = 0
     var stopped = 0
     var failure: (any Error)?
@@ -41,7 +33,9 @@ package final class Storm: Sendable {
   ///
   /// - Parameter spawn: starts the process of a number, which writes to the given descriptor, and
   ///   exits with 0 or 1 unless it is killed.
-  package func run(_ spawn: @escaping @Sendable (Int, CInt) throws -> Child) throws -> [Outcome] {
+  package func run(_ spawn: @escaping @Sendable (Int, CInt) throws -> Child) throws
+    -> [StormOutcome]
+  {
     let threads = try (0..<4).map { _ in
       try stage.attempt { () throws(Errno) in
         try Thread("storm") {
@@ -94,7 +88,8 @@ package final class Storm: Sendable {
     let output = try stage.attempt { () throws(Errno) in try conduit.collect(limit: 4096) }
     let status = try stage.end(child)
     state.withLock { state in
-      state.ended.append(Outcome(number: number, output: String(decoding: output, as: UTF8.self)))
+      state.ended.append(
+        StormOutcome(number: number, output: String(decoding: output, as: UTF8.self)))
       if status != .exited(0), status != .exited(1), status != .signalled(9) {
         state.failure =
           state.failure
@@ -119,4 +114,12 @@ package final class Storm: Sendable {
           + "\(state.killed) killed, \(state.stopped) stopped\u{1B}[K")
     }
   }
+}
+
+/// How a process ended.
+package struct StormOutcome: Sendable {
+  package let number: Int
+  package let output: String
+  /// An output that ends in a line feed is complete: what it states is permanent.
+  package var isConfirmed: Bool { output.last == "\n" }
 }

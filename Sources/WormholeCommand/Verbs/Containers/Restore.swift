@@ -74,7 +74,7 @@ private struct Restore {
         number += 1
         do {
           try put(line)
-        } catch let problem as DumpValue.Problem {
+        } catch let problem as DumpProblem {
           progress.clear()
           throw Failure(
             .data, "invalidValue", "cannot restore line \(number): \(problem.reason)",
@@ -108,9 +108,9 @@ private struct Restore {
     let line = try DumpLine(bytes)
     if case .piece(let data) = line { return try add(data) }
     guard pending == nil else {
-      throw DumpValue.Problem("the file of the message before is incomplete")
+      throw DumpProblem("the file of the message before is incomplete")
     }
-    guard end == nil else { throw DumpValue.Problem("a line after the last one") }
+    guard end == nil else { throw DumpProblem("a line after the last one") }
     switch line {
     case .begin, .piece: break
     case .names(let names): if !isReplacing { for name in names { try checkFree(name) } }
@@ -183,8 +183,8 @@ private struct Restore {
   }
 
   private mutating func add(_ data: Data) throws {
-    guard let (message, missing) = pending else { throw DumpValue.Problem("a piece of no file") }
-    guard data.count <= missing else { throw DumpValue.Problem("the file has too many bytes") }
+    guard let (message, missing) = pending else { throw DumpProblem("a piece of no file") }
+    guard data.count <= missing else { throw DumpProblem("the file has too many bytes") }
     try naming(
       "write", path, Descriptor.open(path: path, [.writeOnly, .append]).writeFully(Array(data)))
     pending = (message, missing - data.count)

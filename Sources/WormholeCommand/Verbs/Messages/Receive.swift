@@ -112,10 +112,10 @@ extension Verb {
     }
     try invocation.hearMore(member, telling, writer)
     invocation.output.explain("receiving as '\(name)'")
-    try Service.begin()
+    try ServiceReport.begin()
     // Written messages and contexts count as received afterwards, and their senders are notified.
     defer {
-      Service.end()
+      ServiceReport.end()
       member.settle()
       telling.endReceiving { member.leave() }
     }

@@ -46,8 +46,8 @@ extension Verb {
       telling.restIfOver()
     }
     invocation.output.explain("replying as '\(name)'")
-    try Service.begin()
-    defer { Service.end() }
+    try ServiceReport.begin()
+    defer { ServiceReport.end() }
     return try telling.wait(until: deadline)
   }
 }

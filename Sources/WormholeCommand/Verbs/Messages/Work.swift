@@ -77,9 +77,9 @@ extension Verb {
       jobs.end(.failure(WormholeError(error, "work on queue", name)))
     }
     invocation.output.explain("working on queue '\(name)'")
-    try Service.begin()
+    try ServiceReport.begin()
     let end = jobs.wait(until: deadline)
-    Service.end()
+    ServiceReport.end()
     worker.stop()
     for thread in threads { thread.join() }
     Interruption.endIfAsked(isLast: true)

@@ -2,7 +2,7 @@ import WormholeContainerStorage
 import WormholeSyscalls
 
 /// What a service manager knows of a command that waits for messages or requests.
-enum Service {
+enum ServiceReport {
   /// States that the command is ready, and from now on, as often as the manager asks, that it is
   /// alive.
   ///
