@@ -7,7 +7,7 @@ import WormholeSyscalls
 
 /// A run of both apps, with a storm of purchases by real processes, some killed and some suspended;
 /// afterwards a check of the books.
-final class Demo: Sendable {
+final class CinemaDemo: Sendable {
   private let stage = Demonstration("cinematime")
   private let output: Output
   private let apps = Monitor<[Child]>([])
@@ -113,7 +113,7 @@ extension Verb {
     ],
     [Example("cinematime demo", "half a minute at most")]
   ) { invocation in
-    try Demo(invocation.output).run()
+    try CinemaDemo(invocation.output).run()
     return 0
   }
 }

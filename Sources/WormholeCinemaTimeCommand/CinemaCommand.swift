@@ -1,6 +1,6 @@
 import WormholeCommandLine
 
 /// The `cinematime` command.
-@main enum Command {
+@main enum CinemaCommand {
   static func main() { Table.cinematime.main() }
 }
