@@ -73,6 +73,15 @@ import WormholeSyscalls
     #expect(try problems() == [])
   }
 
+  /// A holder's next value is there until its commit.
+  @Test func whatAHolderHasStagedIsNoLeftover() throws {
+    let found = try slot.hold("hold") { _ in
+      _ = try open("/channels/n/lock/1.d").open("next", [.writeOnly, .create], mode: 0o600)
+      return try problems()
+    }
+    #expect(found.result == [])
+  }
+
   /// A file that a program is just making, and has not locked yet, looks like the leftover of a
   /// dead process.
   @Test func whatIsGoneAtASecondLookWasNobodysLeftover() throws {
