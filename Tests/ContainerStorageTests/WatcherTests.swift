@@ -27,6 +27,40 @@ import WormholeSyscalls
     watch.stop()
   }
 
+  /// A name appears in a new directory before the listener is notified of the new directory: the
+  /// listener has to list.
+  @Test func aNameInANewDirectoryIsNoNewsBeforeTheDirectory() throws {
+    let root = try Descriptor.open(path: container.path, [.readOnly, .directory])
+    let sides = ["a", "b"]
+    for name in ["x", "y"] {
+      try root.makeDirectory(name, mode: 0o700)
+      for side in sides { try root.makeDirectory("\(name)/\(side)", mode: 0o700) }
+    }
+    let told = Heard<(side: String, signal: Watcher.Signal)>()
+    let isOver = Monitor(false)
+    let watches = try sides.map { side in
+      try NamedWatch(container, ["x", side], .created) { signal in
+        told.add((side, signal))
+        // The second listener is notified after the first one has returned.
+        guard told.all.count == 1 else { return }
+        _ = isOver.wait(until: .now + patience) { $0 ? true : nil }
+      }
+    }
+    defer {
+      isOver.signal { $0 = true }
+      for watch in watches { watch.stop() }
+    }
+    try root.rename("y", to: root, "x", .exchanging)
+    try told.wait("the first replacement") { !$0.isEmpty }
+    let (first, signal) = told.all[0]
+    #expect(signal == .replaced)
+    let second = first == "a" ? "b" : "a"
+    _ = try root.open("x/\(second)/name", .writeOnlyNew, mode: 0o600)
+    try told.wait("a notice of the name") { $0.count > 1 }
+    #expect(told.all[1].side == second)
+    #expect(told.all[1].signal == .lookAgain)
+  }
+
   @Test func anothersPutIsHeard() throws {
     let slot = try container.slot(.channels, "n")
     let ear = Ear(slot)
