@@ -39,6 +39,7 @@ import Testing
     var uint64 = UInt64.max
     var uint: UInt = 3
     var float: Float = 0.1
+    var double = 0.1
     var data = Data([1, 2, 3])
     var missing: String?
     var present: String? = "here"
