@@ -23,6 +23,17 @@ import WormholeSyscalls
     #expect(outcome.output == "good day\n")
   }
 
+  @Test func theOwnEnvironmentIsHandedOverWithoutAnother() throws {
+    let pipe = try SharedPipe()
+    let child = try Child.spawn("env", ["-0"], output: pipe.writing)
+    pipe.closeWriting()
+    let settings = try pipe.collect(limit: 1 << 20).split(separator: 0).map(Array.init)
+    #expect(try child.wait() == .exited(0))
+    let own = Processes.environment(setting: []).map { $0.dropLast().map { UInt8(bitPattern: $0) } }
+    #expect(!own.isEmpty)
+    #expect(Set(settings) == Set(own))
+  }
+
   @Test func whatDoesNotExistIsNotStarted() throws {
     let folder = try TemporaryDirectory()
     // By its path: PATH may lead through folders that this user may not search.
