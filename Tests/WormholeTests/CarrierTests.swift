@@ -366,4 +366,38 @@ import WormholeSyscalls
     try phone.peer("clock").send(2, .quick())
     #expect(changed.count == count)
   }
+
+  /// The owner of the watch releases what the handler uses after the call.
+  @Test func theEndOfAWatchWaitsForItsHandler() throws {
+    let begun = Heard<Set<Carrier.Resident>>()
+    let (isOver, isDone) = (Monitor(false), Monitor(false))
+    let watch = CarrierWatch(carrier) {
+      begun.add($0)
+      // Without the wait for the handler, the watch ends in this time.
+      _ = isOver.wait(until: .now + .milliseconds(100)) { $0 ? true : nil }
+      isDone.withLock { $0 = true }
+    }
+    try watch.add(printer)
+    try begun.wait("the handler runs") { !$0.isEmpty }
+    watch.stop()
+    #expect(isDone.withLock { $0 })
+    isOver.signal { $0 = true }
+  }
+
+  // MARK: Queues
+
+  /// The call is repeated until no worker has a message, and after a kill.
+  @Test func aQueueThatIsGivenAwayAgainRemembersItsHomes() throws {
+    func leave(to machine: String, _ term: Int) throws -> [String]? {
+      try carrier.leave("jobs", to: machine, term: term)
+      return try carrier.home(ofQueue: "jobs")?.before
+    }
+    #expect(try leave(to: Self.machine, 1) == [])
+    #expect(try leave(to: "f", 2) == [Self.machine])
+    #expect(try leave(to: "f", 2) == [Self.machine])
+    _ = try carrier.proxy(ofQueue: "jobs", on: "f", term: 2)
+    #expect(try leave(to: "f", 2) == [Self.machine])
+    // The proxy stays one.
+    #expect(try carrier.home(ofQueue: "jobs")?.isSettling == false)
+  }
 }
