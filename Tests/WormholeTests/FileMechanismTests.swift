@@ -26,6 +26,27 @@ import WormholeSyscalls
     #expect(status.mode & 0o777 == (sharing == .group ? 0o660 : 0o600))
   }
 
+  // MARK: Files of messages that may be lost
+
+  /// The message has arrived, though a power cut could take it back.
+  @Test(arguments: [TransferMode.copying, .moving])
+  func theFileOfAMessageWithoutASyncedNameArrives(_ mode: TransferMode) throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let digest = try Digest(files.path("film"))
+    try FaultPoints.with([FaultRule(.fsync, path: "watch/inbox", .fail(.inputOutput))]) {
+      let error = try failure { try files.phone.send(file: files.path("film"), mode: mode) }
+      #expect(error.code == .notDurable)
+    }
+    #expect(try files.names("files").count == 1)
+    try files.handle { message in
+      let received = try message.digest()
+      #expect(received == digest)
+    }
+    // The sender may send the file again.
+    #expect(try Digest(files.path("film")) == digest)
+  }
+
   // MARK: Checksums
 
   /// For a large file, two threads compute the checksum of a half each.

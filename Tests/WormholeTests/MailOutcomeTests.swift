@@ -412,6 +412,7 @@ import WormholeSyscalls
     #endif
     #expect(try sent.state == .claimed)
     try message.acknowledge()
-    #expect(try await sent.waitForStatus(within: patience) == .delivered)
+    let status = try? await sent.waitForStatus(within: patience)
+    #expect(status == .delivered)
   }
 }

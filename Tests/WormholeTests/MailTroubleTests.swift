@@ -33,6 +33,44 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// A message that expires or is cancelled is removed from its directory, and not moved.
+  @Test(.blocking) func aWaitingSenderListensToRemovals() throws {
+    let pair = try Pair { $0.mailbox.maximumQueuedMessages = 1 }
+    try pair.send([1])
+    let inbox = try pair.meeting.folder("members/watch/inbox")
+    let waiter = try Thread("waiting") {
+      _ = try? pair.send([2]) { $0.whenFull = .wait(patience) }
+    }
+    // By inotify's numbers, as the kernel shows them.
+    let (movedFrom, deleted) = (UInt32(0x40), UInt32(0x200))
+    var masks: [UInt32] = []
+    try eventually("the sender waits") {
+      masks = try watchMasks(of: inbox).filter { $0 & movedFrom != 0 }
+      return !masks.isEmpty
+    }
+    #expect(masks.allSatisfy { $0 & deleted != 0 })
+    let first = try pair.files("inbox")[0]
+    try inbox.unlink(first)
+    waiter.join()
+    #expect(try pair.files("inbox").count == 1)
+    #expect(try !pair.files("inbox").contains(first))
+  }
+
+  /// The events that this process's inotify instances report of a directory.
+  private func watchMasks(of directory: borrowing Descriptor) throws -> [UInt32] {
+    let node = "ino:" + String(try directory.status().inode, radix: 16)
+    let all = try Descriptor.open(path: "/proc/self/fdinfo", [.readOnly, .directory])
+    return try all.names().flatMap { name -> [UInt32] in
+      // Other tests close their descriptors in the meantime.
+      guard let bytes = try? all.open(name, [.readOnly]).contents() else { return [] }
+      let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+      return lines.map { $0.split(separator: " ") }.compactMap { words in
+        guard words.first == "inotify", words.contains(Substring(node)) else { return nil }
+        return words.first { $0.hasPrefix("mask:") }.flatMap { UInt32($0.dropFirst(5), radix: 16) }
+      }
+    }
+  }
+
   @Test(.blocking) func aFullInboxIsToldByItsBytes() throws {
     let pair = try Pair { $0.mailbox.maximumQueueBytes = 5000 }
     let text = String(repeating: "x", count: 2000)

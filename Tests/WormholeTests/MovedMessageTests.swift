@@ -39,6 +39,21 @@ import WormholeSyscalls
     #expect(outcome.output.hasPrefix("ticket\t"), "\(outcome.output)")
   }
 
+  /// The other way round: the message is claimed after its name was listed in the inbox, and before
+  /// it is read.
+  @Test func itIsInTheQueueThoughItIsClaimed() throws {
+    try home.descriptor.rename("claimed/\(name)~1", to: home.descriptor, "inbox/\(name)")
+    let looking = try Running(
+      Programs.built("wormhole"), ["--container", meeting.path, "queue", "watch"],
+      environment: ["WORMHOLE_FAULTS=open~,ticket,:before:stop"])
+    try looking.waitUntilStopped()
+    try home.descriptor.rename("inbox/\(name)", to: home.descriptor, "claimed/\(name)~1")
+    _ = try looking.waitOrGo()
+    let outcome = try looking.outcome()
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output.hasPrefix("ticket\t"), "\(outcome.output)")
+  }
+
   @Test func itsIdIsRefused() throws {
     let outcome = try outcome(of: ["send", "--to", "watch", "--id", "ticket", "two"])
     #expect(outcome.status == .exited(75), "\(outcome.errors)")

@@ -44,10 +44,12 @@ import WormholeSyscalls
     let moved = [meeting.path + "/members/phone", meeting.folder.path + "/away"]
     #expect(try run("mv", moved).status == .exited(0))
     phone = try join()
-    try eventually("it is told") {
-      let sent = try phone.peer("watch").send(2, .quick())
-      try watch.take(1)[0].acknowledge()
-      return sent.waitForEnd(until: .now + .milliseconds(100)) == .delivered
+    #expect(throws: Never.self) {
+      try eventually("it is told") {
+        let sent = try phone.peer("watch").send(2, .quick())
+        try watch.take(1)[0].acknowledge()
+        return sent.waitForEnd(until: .now + .milliseconds(100)) == .delivered
+      }
     }
   }
 

@@ -24,6 +24,20 @@ import WormholeSyscalls
     #expect(try BatchProgress(home, isMute: false).open(name, count: 2)?.slots?[1] == 0x81)
   }
 
+  /// The next incarnation would keep the record for a batch that never comes again.
+  @Test func theRecordOfASettledBatchIsFreeForTheNext() throws {
+    let meeting = try Meeting()
+    let home = try meeting.container.storage.member("watch")
+    let name = try batch()
+    let progress = try BatchProgress(home, isMute: false)
+    let (record, _) = try #require(progress.open(name, count: 2))
+    record.store(BatchSlots([0x81, 0x81]), 0...1)
+    progress.close(record)
+    let next = try BatchProgress(home, isMute: false)
+    #expect(!next.knows(name))
+    #expect(try #require(next.open(name, count: 2)).slots == nil)
+  }
+
   /// One bit marks an interrupted message, and a finished one as a dead letter.
   @Test func anInterruptedMessageIsNotADeadLetterForTheNextIncarnation() {
     var slots = BatchSlots([0x40, 0x81])
