@@ -26,6 +26,23 @@ import WormholeSyscalls
     try processes.wait(watch, ["context n=2"])
   }
 
+  /// The end of the previous run may take longer than the start of the next one.
+  @Test func aNameThatIsStillTakenIsTakenLater() throws {
+    let holder = try SharedContainer(directory: processes.container).join(as: "watch.watch")
+    let watch = try processes.start(
+      "watch", ["activate", "await=never"],
+      settings: ["WORMHOLE_FAULT_TRACE=\(processes.folder.path)/trace"])
+    #expect(throws: Never.self) {
+      // Each join first looks for a record of another machine.
+      try eventually("the second join begins") {
+        let calls = (try? processes.folder.read("trace"))?.split(separator: "\n") ?? []
+        return calls.count { $0.hasSuffix("watch.watch/elsewhere.plist") } > 1
+      }
+    }
+    holder.leave()
+    try processes.wait(watch, ["activated 2"])
+  }
+
   @Test func ifContextsCannotBeWatchedUserInfosComeAllTheSame() throws {
     let phone = try processes.start("phone", ["activate", "info=1", "context=2", "await=never"])
     let watch = try processes.start(

@@ -14,13 +14,15 @@ struct SideProcesses {
     pairing = try Pairing(directory: container)
   }
 
-  func start(_ role: String, _ steps: [String], faults: String = "") throws -> Running {
+  func start(
+    _ role: String, _ steps: [String], faults: String = "", settings: [String] = []
+  ) throws -> Running {
     try Running(
       Programs.built("DropInPeer"), ["session"] + steps,
       environment: [
         "WORMHOLE_ROLE=\(role)", "WORMHOLE_CONTAINER=\(container)", "WORMHOLE_GROUP=",
         "WORMHOLE_FAULTS=\(faults)",
-      ])
+      ] + settings)
   }
 
   /// Waits until the program has written all these lines.

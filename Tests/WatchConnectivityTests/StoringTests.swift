@@ -2,8 +2,9 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
-import WatchConnectivity
 import WormholeSyscalls
+
+@testable import WatchConnectivity
 
 /// Code that stores a closure by the transfer that a call has returned, in a dictionary without a
 /// lock, and calls the closure when the transfer has ended.
@@ -82,5 +83,15 @@ import WormholeSyscalls
     }
     isOver.signal { $0 = true }
     sender.join()
+  }
+
+  /// A thread that has paused is done with storing, also if it makes more transfers later.
+  @Test func theNextTransferWithholdsNoEarlierOutcome() throws {
+    let time = StoringTime()
+    let (earlier, later) = (TransferCore("earlier"), TransferCore("later"))
+    time.storing(earlier) {}
+    time.wait(for: earlier)
+    let burst = try #require(earlier.waitForReturn()?.0)
+    time.storing(later) { #expect(burst.isOver) }
   }
 }
