@@ -135,6 +135,24 @@ import WormholeSyscalls
     #expect(try stream.event() == "after")
   }
 
+  /// The client may take the comment later, as it may take a document later.
+  @Test func aStreamWithoutRoomForACommentLives() throws {
+    let again = FaultPause()
+    // The thread sends the head first, and then a comment, until there is room.
+    let rules = [
+      FaultRule(.send, number: 2, .fail(.wouldBlock)),
+      FaultRule(.send, number: 3, .fail(.wouldBlock)), FaultRule(.send, number: 4, .pause(again)),
+    ]
+    let site = try Site(faults: rules) { $0.heartbeat = .milliseconds(1) }
+    let stream = try site.stream()
+    #expect(throws: Never.self) {
+      try eventually("the comment is sent again") { again.isReached }
+    }
+    again.open()
+    site.server.publish("after")
+    #expect(try stream.event() == "after")
+  }
+
   @Test func aRefusedRequestEndsItsConnection() throws {
     let site = try Site()
     let hostile = try site.connect()
@@ -176,7 +194,8 @@ private final class Site: Sendable {
   let changes = Monitor(0)
   private let thread: Thread
 
-  init(_ adjust: (inout WebLimits) -> Void = { _ in }) throws {
+  /// - Parameter faults: the rules for the calls of the server's thread.
+  init(faults: [FaultRule] = [], _ adjust: (inout WebLimits) -> Void = { _ in }) throws {
     var limits = WebLimits()
     adjust(&limits)
     let address = WebAddress("127.0.0.1:0")!
@@ -184,20 +203,22 @@ private final class Site: Sendable {
     let (gate, changes) = (WebGuard(token: token, address, port: server.port), changes)
     self.server = server
     thread = try Thread("server") {
-      try? server.run { request, reply in
-        do throws(WebRefusal) {
-          switch (request.method, try gate.path(of: request)) {
-          case (.get, ""):
-            reply.send(WebResponse(WebPage(title: "", style: "", body: "", script: "")))
-          case (.get, "events"): reply.stream()
-          case (.get, "state"): reply.sendDocument()
-          case (.post, "do"):
-            changes.withLock { $0 += 1 }
-            reply.send(WebResponse(json: "{}"))
-          default: throw WebRefusal(404, "nothing")
+      FaultPoints.with(faults) {
+        try? server.run { request, reply in
+          do throws(WebRefusal) {
+            switch (request.method, try gate.path(of: request)) {
+            case (.get, ""):
+              reply.send(WebResponse(WebPage(title: "", style: "", body: "", script: "")))
+            case (.get, "events"): reply.stream()
+            case (.get, "state"): reply.sendDocument()
+            case (.post, "do"):
+              changes.withLock { $0 += 1 }
+              reply.send(WebResponse(json: "{}"))
+            default: throw WebRefusal(404, "nothing")
+            }
+          } catch {
+            reply.send(WebResponse(error))
           }
-        } catch {
-          reply.send(WebResponse(error))
         }
       }
     }
