@@ -124,6 +124,7 @@ struct CompletionTests {
     #expect(try offers(["wormhole", "defaults", "read", ""], in: stage) == ["cinema"])
     #expect(
       try offers(["wormhole", "defaults", "read", "cinema", ""], in: stage) == ["name", "rows"])
+    #expect(try offers(["wormhole", "remove", "suite", ""], in: stage) == ["cinema"])
     #expect(try offers(["wormhole", "observe", "o"], in: stage) == ["opened"])
     #expect(try offers(["wormhole", "post", ""], in: stage) == ["opened"])
     #expect(try offers(["wormhole", "wake", ""], in: stage) == ["usher"])

@@ -131,6 +131,8 @@ import WormholeSyscalls
     let lines = terminal.text.split(separator: "\r\n").map(Array.init)
     let columns = lines.map { $0.firstIndex(of: "2") ?? 0 }
     #expect(columns[1] == columns[2], "\(terminal.text)")
+    // Each version has fewer digits than its title has letters.
+    #expect(lines[0].firstRange(of: Array("WRITTEN"))?.lowerBound == columns[1], "\(terminal.text)")
     #expect(try done("wormhole list") == "a-longer-name\nfilm\n")
   }
 

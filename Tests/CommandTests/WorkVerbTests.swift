@@ -59,7 +59,8 @@ import WormholeSyscalls
   @Test func programsFindTheFileOfAMessage() throws {
     #expect(try done("echo pages >report; wormhole send --queue jobs --file report --move") == "")
     let line = "echo $WORMHOLE_MESSAGE_FILE_NAME; cat \"$WORMHOLE_MESSAGE_FILE\""
-    #expect(try done("wormhole work jobs --exec '\(line)' --count 1") == "report\npages\n")
+    let worked = try stage.run("wormhole work jobs --exec '\(line)' --count 1 --timeout 60")
+    #expect(worked.output == "report\npages\n")
     #expect(try done("ls report 2>/dev/null || wormhole queue jobs --dead") == "")
   }
 
