@@ -36,7 +36,7 @@ import WormholeSyscalls
       try root.makeDirectory(name, mode: 0o700)
       for side in sides { try root.makeDirectory("\(name)/\(side)", mode: 0o700) }
     }
-    let told = Heard<(side: String, signal: Watcher.Signal)>()
+    let told = Heard<(side: String, signal: WatchSignal)>()
     let isOver = Monitor(false)
     let watches = try sides.map { side in
       try NamedWatch(container, ["x", side], .created) { signal in
