@@ -110,6 +110,19 @@ import WormholeSyscalls
     withExtendedLifetime((feed, other)) {}
   }
 
+  /// All names are new, also if a check of the polled directory came before the report.
+  @Test func aReplacementOfAPolledDirectoryIsNotReportedAsACheck() {
+    func reports(_ news: WatchSignal, wasReplaced: Bool, isPolling: Bool)
+      -> DirectoryFeed.DirectoryChange
+    {
+      DirectoryFeed.change(news, wasReplaced: wasReplaced, isPolling: isPolling)
+    }
+    #expect(reports(.replaced, wasReplaced: true, isPolling: true) == .replaced)
+    #expect(reports(.lookAgain, wasReplaced: true, isPolling: true) == .replaced)
+    #expect(reports(.lookAgain, wasReplaced: false, isPolling: true) == .polled)
+    #expect(reports(.lookAgain, wasReplaced: false, isPolling: false) == .lost)
+  }
+
   /// A name arrives while the watch is being set up: the folder is listed after the set-up.
   @Test func aNameThatComesBeforeTheWatchIsTold() throws {
     let listener = try Running(

@@ -74,9 +74,16 @@ package final class DirectoryFeed: Sendable {
     let news = folder.take()
     if case .changed(let names) = news { return names.isEmpty ? nil : .names(names) }
     let wasReplaced = isReplaced.withLock { exchange(&$0, with: false) }
+    return change(news, wasReplaced: wasReplaced, isPolling: folder.isPolling)
+  }
+
+  /// Returns what to report when any name may have changed.
+  package static func change(
+    _ news: WatchSignal, wasReplaced: Bool, isPolling: Bool
+  ) -> DirectoryChange {
     if news == .replaced { return .replaced }
     // A handler that waits too long has lost notices, as with a full queue of the kernel.
-    return !folder.isPolling ? .lost : wasReplaced ? .replaced : .polled
+    return !isPolling ? .lost : wasReplaced ? .replaced : .polled
   }
 
   /// Ends the watch.

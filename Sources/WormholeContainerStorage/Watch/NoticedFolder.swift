@@ -1,4 +1,4 @@
-internal import WormholeSyscalls
+package import WormholeSyscalls
 
 /// What has changed in one directory, for a task that reads the directory or reports the names.
 ///
@@ -16,10 +16,10 @@ package final class NoticedFolder: Sendable {
   /// Starts the watch, unless it is active.
   ///
   /// - Parameter start: makes the watch, whose handler passes on what the task is to know.
-  package func begin<Failure>(
-    _ start: (_ hear: @escaping @Sendable (WatchSignal) -> Void) throws(Failure) -> NamedWatch
-  ) throws(Failure) {
-    try watch.withLock { watch throws(Failure) in
+  package func begin(
+    _ start: (_ hear: @escaping @Sendable (WatchSignal) -> Void) throws(Errno) -> NamedWatch
+  ) throws(Errno) {
+    try watch.withLock { watch throws(Errno) in
       guard watch == nil else { return }
       watch = try start { [weak self] in self?.hear($0) }
     }
@@ -36,7 +36,7 @@ package final class NoticedFolder: Sendable {
   /// Makes the next run of the task list the directory.
   package func loseTrack() { news.withLock { $0 = .lookAgain } }
 
-  /// After a failed run: the task lists the directory in a second.
+  /// Repeats a run that has failed: the task lists the directory in a second.
   package func retry() {
     loseTrack()
     worker.retry()
