@@ -1,8 +1,9 @@
 import TestSupport
 import TestTraits
 import Testing
-import Wormhole
 import WormholeSyscalls
+
+@testable import Wormhole
 
 /// Processes that wait for a name, and take over when its holder ends.
 @Suite(.blocking) struct StandbyTests {
@@ -10,6 +11,18 @@ import WormholeSyscalls
   private var container: SharedContainer { meeting.container }
 
   init() throws { meeting = try Meeting() }
+
+  /// A notice before the wait ends the next wait, and no other one.
+  @Test func aNoticeEndsOneWait() {
+    let notices = NoticeCount()
+    #expect(!notices.wait(until: .now))
+    for _ in 0..<2 {
+      notices.add()
+      notices.add()
+      #expect(notices.wait(until: .now))
+      #expect(!notices.wait(until: .now))
+    }
+  }
 
   @Test func aFreeNameIsTakenAtOnce() throws {
     let member = try container.join(as: "phone", info: ["is": "first"], within: nil)

@@ -1,12 +1,13 @@
 internal import WormholeSyscalls
 
-/// Counts notices, for one caller that waits for the next one.
+/// The number of notices, on which one caller waits for a change.
 final class NoticeCount: Sendable {
-  /// The number of notices, and how many of them the caller knows.
+  /// How many notices have come, and how many of them the caller knows.
   private let state = Monitor((count: 0, known: 0))
 
-  /// How often a waiting call of a task looks whether the task was cancelled.
-  private static let tick = Duration.milliseconds(25)
+  /// How often a waiting call of a task looks whether the task was cancelled: a wait for a name may
+  /// last for days.
+  private static let tick = Duration.milliseconds(100)
 
   func add() { state.signal { $0.count += 1 } }
 
