@@ -76,10 +76,10 @@ import WormholeSyscalls
     let till = try Running(
       .receive(meeting.path, "till", log: meeting.folder.path + "/log", until: 1),
       environment: ["WORMHOLE_FAULTS=" + faults.joined(separator: ";")])
-    let outcome = try till.outcome()
-    #expect(outcome.status == .exited(0), "\(outcome.errors)")
-    let failed = outcome.errors.matches(of: /cannot deliver the delayed messages of 'till'/)
-    #expect(failed.count > 2)
+    let outcome = try? till.outcome()
+    #expect(outcome?.status == .exited(0))
+    let failed = outcome?.errors.matches(of: /cannot deliver the delayed messages of 'till'/)
+    #expect(failed?.count ?? 0 > 2)
   }
 
   /// A watcher that lacked a resource for a read still ends up with the latest value.

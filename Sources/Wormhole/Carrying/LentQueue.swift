@@ -33,7 +33,7 @@ package final class LentQueue: Sendable {
   private struct State {
     var room = 0
     var lastTask = 0
-    /// The tasks, and those that have no message.
+    /// The tasks that handle messages, and the numbers of the tasks without a message.
     var tasks: [Int: Task<Void, Never>] = [:]
     var idle: Set<Int> = []
     var jobs: [String: Held] = [:]
