@@ -37,7 +37,7 @@ final class TwoMachines {
     }
 
     /// What the bridge does with bundles that arrive.
-    func receive(_ bundles: [FlowBundle]) throws -> [InFlow.Finding] {
+    func receive(_ bundles: [FlowBundle]) throws -> [InFlow.BundleStatus] {
       for bundle in bundles { try incoming.begin(bundle.flow) }
       return try incoming.receive(
         bundles.compactMap { bundle in
@@ -102,7 +102,7 @@ final class TwoMachines {
 
   /// Lets bundles arrive.
   @discardableResult
-  func receive(_ bundles: [FlowBundle]) throws -> [InFlow.Finding] {
+  func receive(_ bundles: [FlowBundle]) throws -> [InFlow.BundleStatus] {
     try opened().there.receive(bundles)
   }
 

@@ -72,7 +72,7 @@ package final class InFlow {
   /// The machine was given up: what was received of it is delivered, and its pieces are of no use.
   func end() throws(WormholeError) { try pieces.removeAll() }
 
-  package enum Finding: Hashable, Sendable {
+  package enum BundleStatus: Hashable, Sendable {
     case received(Int)
     /// Nothing new.
     case known
@@ -92,15 +92,15 @@ package final class InFlow {
   /// - Returns: what each bundle was.
   package func receive(
     _ bundles: [(bundle: FlowBundle, delay: Int64)]
-  ) throws(WormholeError) -> [Finding] {
+  ) throws(WormholeError) -> [BundleStatus] {
     guard var next = cursor else { return bundles.map { _ in .gap } }
     next.steps = []
-    var findings: [Finding] = []
+    var statuses: [BundleStatus] = []
     var intake = Intake()
     for (bundle, delay) in bundles {
-      let finding = judge(bundle, next)
-      findings.append(finding)
-      guard case .received = finding else { continue }
+      let status = judge(bundle, next)
+      statuses.append(status)
+      guard case .received = status else { continue }
       next.generation = bundle.generation
       for (offset, entry) in bundle.entries.enumerated() {
         let number = bundle.first + offset
@@ -115,7 +115,7 @@ package final class InFlow {
         next.chain = next.chain.followed(by: entry)
       }
     }
-    if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return findings }
+    if next.number == cursor?.number, !Mutants.has(.acceptKnown) { return statuses }
     if Mutants.has(.confirmUnstored) { cursor = next }
     let hasPieces = try pieces.sync()
     if hasPieces || !intake.steps.isEmpty || intake.hasKept { try folder.makeDurable() }
@@ -125,7 +125,7 @@ package final class InFlow {
     try folder.replace(Self.cursorName, by: next.propertyList)
     cursor = next
     try run(next.steps)
-    return findings
+    return statuses
   }
 
   var now: Int64 { residents.container.storage.options.environment.sinceEpoch() }
@@ -138,7 +138,7 @@ package final class InFlow {
     var hasKept = false
   }
 
-  private func judge(_ bundle: FlowBundle, _ cursor: FlowCursor) -> Finding {
+  private func judge(_ bundle: FlowBundle, _ cursor: FlowCursor) -> BundleStatus {
     guard bundle.flow == cursor.flow else { return .otherChain }
     guard bundle.generation >= cursor.generation else { return .earlierGeneration }
     guard bundle.last > cursor.number || Mutants.has(.acceptKnown) else { return .known }
