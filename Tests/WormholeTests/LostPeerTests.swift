@@ -31,7 +31,7 @@ import WormholeSyscalls
     #expect(notice == [])
     feed.hear(wasReleased: true)
     let release = FaultPoints.with { _ = feed.look() }
-    let reading = try FaultPoints.with { _ = try PresenceReading("watch", in: storage) }
+    let reading = try FaultPoints.with { _ = try FoundMember("watch", in: storage) }
     #expect(!release.isEmpty && release.count < reading.count, "\(release)")
   }
 

@@ -170,7 +170,7 @@ extension Channel {
       }
       let left = deadline - .now
       if left > .zero, let carrier = home.carrier,
-        try PresenceReading.isPresent(carrier, in: container.storage, .guests)
+        try FoundMember.isPresent(carrier, in: container.storage, .guests)
       {
         do throws(WormholeError) {
           return try container.peer(guest: carrier).request(

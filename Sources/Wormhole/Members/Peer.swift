@@ -21,14 +21,14 @@ public struct Peer: Sendable {
   /// no process and never waits.
   public var reachability: Reachability {
     get throws(WormholeError) {
-      let found = try PresenceReading(name, in: container.storage, folder).reachability
+      let found = try FoundMember(name, in: container.storage, folder).reachability
       return line?.isCut == true ? found.whenCut : found
     }
   }
 
   /// The peer's profile; nil if the peer has never joined or its profile is damaged.
   public var profile: Profile? {
-    get throws(WormholeError) { try PresenceReading(name, in: container.storage).profile }
+    get throws(WormholeError) { try FoundMember(name, in: container.storage).profile }
   }
 
   /// Calls a closure with the peer's reachability, and again after each change.

@@ -99,12 +99,12 @@ final class PresenceFeed: Sendable {
     do throws(WormholeError) {
       if interest == .notices, !Mutants.has(.tellChangesOnly) {
         // The listener reads the member itself; only a release that is not visible yet counts here.
-        if awaitsRelease, try PresenceReading.isPresent(name, in: storage, folder) {
+        if awaitsRelease, try FoundMember.isPresent(name, in: storage, folder) {
           planNextLook()
         }
         stamp = nextReading()
       } else {
-        let sighting = try PresenceReading(name, in: storage, folder)
+        let sighting = try FoundMember(name, in: storage, folder)
         if sighting.isPresent { planNextLook() }
         stamp = try self.stamp(of: sighting)
       }
@@ -114,7 +114,7 @@ final class PresenceFeed: Sendable {
     return WatchResult(name: name, stamp: stamp)
   }
 
-  private func stamp(of sighting: PresenceReading) throws(WormholeError) -> Stamp {
+  private func stamp(of sighting: FoundMember) throws(WormholeError) -> Stamp {
     switch interest {
     case .reachability:
       let found = sighting.reachability

@@ -8,7 +8,7 @@ extension SharedContainer {
   public func members() throws(WormholeError) -> [Profile] {
     var members: [Profile] = []
     for name in try storage.names(in: .members) {
-      if let profile = try PresenceReading(name, in: storage).profile { members.append(profile) }
+      if let profile = try FoundMember(name, in: storage).profile { members.append(profile) }
     }
     return members
   }

@@ -14,7 +14,7 @@ struct LiveAddress: Hashable, Sendable {
   /// Returns whether the receiver runs, and its incarnation; a guest's only incarnation is its
   /// name.
   func look(in storage: Container) throws(WormholeError) -> PeerStatus {
-    let sighting = try PresenceReading(name, in: storage, folder)
+    let sighting = try FoundMember(name, in: storage, folder)
     let incarnation =
       folder == .guests ? Incarnation(rawValue: name) : sighting.found.profile?.incarnation
     return PeerStatus(

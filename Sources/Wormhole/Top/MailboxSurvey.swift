@@ -83,7 +83,7 @@ extension SharedContainer {
   ) throws {
     for folder in [Container.Folder.queues, .members] {
       for name in try storage.names(in: folder) {
-        let profile = folder == .members ? try PresenceReading(name, in: storage).profile : nil
+        let profile = folder == .members ? try FoundMember(name, in: storage).profile : nil
         // The directory may have been removed in the meantime.
         guard let home = try storage.existingMember(name, in: folder) else { continue }
         try body(MailboxSurvey(home, options, profile))

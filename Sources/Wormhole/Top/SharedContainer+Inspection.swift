@@ -256,7 +256,7 @@ private struct MailInspection {
 
   private mutating func foreign(_ file: String) {
     findings.append(
-      Finding(
+      Diagnosis(
         .note, "\(home.path)/\(file)",
         "a foreign file: the library did not make the file, and never changes it",
         advice: "move the file elsewhere if no program uses it"))
@@ -300,12 +300,12 @@ private struct MailInspection {
   }
 
   private mutating func note(_ part: MemberDirectory.Part, _ what: String, _ advice: String?) {
-    findings.append(Finding(.note, "\(home.path)/\(part.rawValue)", what, advice: advice))
+    findings.append(Diagnosis(.note, "\(home.path)/\(part.rawValue)", what, advice: advice))
   }
 
   private mutating func problem(_ subject: String, _ what: String, _ advice: String) {
-    findings.append(Finding(.problem, subject, what, advice: advice))
+    findings.append(Diagnosis(.problem, subject, what, advice: advice))
   }
 
-  private typealias Finding = WormholeContainerStorage.Diagnosis
+  private typealias Diagnosis = WormholeContainerStorage.Diagnosis
 }

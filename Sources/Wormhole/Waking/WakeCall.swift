@@ -130,7 +130,7 @@ final class WakeCall: Sendable {
   ///
   /// So a start with a success in between does not count as an old start.
   private func turn(_ content: Slot.Content, _ start: MemberStart?) throws(WormholeError) -> Turn {
-    let sighting = try PresenceReading(name, in: container.storage)
+    let sighting = try FoundMember(name, in: container.storage)
     let incarnation = sighting.found.profile?.incarnation.rawValue
     if incarnation != before, incarnation != nil { return .joined }
     let record = WakeRecord(content)
@@ -253,7 +253,7 @@ private final class StartAttempt: Sendable {
 
   private func end(_ status: ChildStatus?) {
     guard let storage else { return }
-    let incarnation = (try? PresenceReading(name, in: storage))?.found.profile?.incarnation
+    let incarnation = (try? FoundMember(name, in: storage))?.found.profile?.incarnation
       .rawValue
     guard incarnation == record.before else { return }
     let how =

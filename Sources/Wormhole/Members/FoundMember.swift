@@ -2,7 +2,7 @@ internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
 /// The result of reading a member's presence and profile.
-struct PresenceReading: Sendable {
+struct FoundMember: Sendable {
   let isPresent: Bool
   let found: FoundProfile
   private let home: MemberDirectory?
