@@ -123,7 +123,7 @@ extension Container {
   /// Reads a file of a directory; nil if there is none, or none that can be used.
   package func read(_ name: String, in directory: OpenDirectory) throws(Errno) -> [UInt8]? {
     do throws(ReadRefusal) {
-      guard case .sound(let bytes, _) = try reading.read(name, in: directory.descriptor) else {
+      guard case .sound(let bytes, _) = try reader.read(name, in: directory.descriptor) else {
         return nil
       }
       return bytes

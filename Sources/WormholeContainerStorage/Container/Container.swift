@@ -42,7 +42,7 @@ package final class Container: Sendable {
   package let id: String
   let staging: Staging
   /// The rules for reading values; the trusted owner is determined once.
-  let reading: FileReading
+  let reader: FileReader
   /// The epoch of containers without an epoch record.
   let firstEpoch: Int
   /// An array in the order of the folders: setting up a dictionary takes longer than reading a
@@ -64,7 +64,7 @@ package final class Container: Sendable {
     self.root = root
     self.identity = identity
     self.staging = staging
-    reading = FileReading(
+    reader = FileReader(
       largest: options.largestFile,
       owner: options.sharing == .owner ? Processes.effectiveUser : nil,
       foreignWriters: options.sharing == .owner ? 0 : options.sharing.foreignWriters,

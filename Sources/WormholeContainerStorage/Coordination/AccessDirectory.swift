@@ -206,10 +206,10 @@ package final class AccessDirectory: Sendable {
   func read(
     _ path: String, upTo largest: Int, in directory: borrowing Descriptor
   ) throws(Errno) -> FoundFile? {
-    var reading = container.reading
-    reading.largest = largest
+    var reader = container.reader
+    reader.largest = largest
     do throws(ReadRefusal) {
-      return try reading.read(path, in: directory)
+      return try reader.read(path, in: directory)
     } catch {
       guard case .system(let error) = error, error != .accessDenied else { return nil }
       throw error

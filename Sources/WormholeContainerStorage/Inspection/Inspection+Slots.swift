@@ -67,13 +67,13 @@ extension Inspection {
   }
 
   private mutating func inspectValue(_ directory: OpenDirectory, _ path: String) {
-    let reading = container.reading
+    let reader = container.reader
     do throws(ReadRefusal) {
       guard
-        case .damaged(let reason, _) = try reading.read(
+        case .damaged(let reason, _) = try reader.read(
           Slot.valueName, in: directory.descriptor)
       else { return }
-      if case .sound = try reading.read(Slot.keptName, in: directory.descriptor) {
+      if case .sound = try reader.read(Slot.keptName, in: directory.descriptor) {
         add(
           Diagnosis(
             .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",

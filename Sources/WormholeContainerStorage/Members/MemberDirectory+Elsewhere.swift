@@ -71,10 +71,10 @@ extension MemberDirectory {
   /// The machine that is the member's home; nil for a member of this machine.
   package var elsewhere: Elsewhere? {
     get throws(Errno) {
-      var reading = container.reading
-      reading.largest = Elsewhere.largestFile
+      var reader = container.reader
+      reader.largest = Elsewhere.largestFile
       do throws(ReadRefusal) {
-        switch try reading.read(Self.elsewhereName, in: home.descriptor) {
+        switch try reader.read(Self.elsewhereName, in: home.descriptor) {
         case .missing: return nil
         case .damaged: return Elsewhere()
         case .sound(let bytes, _): return Elsewhere(bytes) ?? Elsewhere()

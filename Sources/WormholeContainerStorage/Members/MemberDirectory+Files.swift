@@ -140,7 +140,7 @@ extension MemberDirectory {
   ) throws(WormholeError) -> FoundFile {
     do {
       let directory = try self.part(part)
-      return try container.reading.read(name, in: directory.descriptor)
+      return try container.reader.read(name, in: directory.descriptor)
     } catch let error as ReadRefusal {
       throw error.error(operation, self.name, "\(part.rawValue)/\(name)")
     } catch {

@@ -55,7 +55,7 @@ extension MemberDirectory {
     for _ in 0..<100 {
       do throws(Errno) {
         try staging.directory().descriptor.link(staged, to: files.descriptor, unique)
-        guard container.reading.isRelayed else { return .had(nil) }
+        guard container.reader.isRelayed else { return .had(nil) }
         // If another process locked the link first, it takes the link for an abandoned one.
         guard case .locked(let link) = try lock(unique, in: files) else { return .not }
         return .had(link)
@@ -71,7 +71,7 @@ extension MemberDirectory {
         let spare = "\(unique),\(container.options.environment.randomName())"
         try staging.directory().descriptor.link(staged, to: files.descriptor, spare)
         var link: LockedFile?
-        if container.reading.isRelayed, case .locked(let file) = try lock(spare, in: files) {
+        if container.reader.isRelayed, case .locked(let file) = try lock(spare, in: files) {
           link = file
         }
         try files.descriptor.rename(spare, to: files.descriptor, unique)

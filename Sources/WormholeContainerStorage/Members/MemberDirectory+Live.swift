@@ -68,7 +68,7 @@ extension Container {
   ) throws(WormholeError) -> FoundFile? {
     let found: FoundFile
     do throws(ReadRefusal) {
-      found = try reading.read(path, in: directory.descriptor)
+      found = try reader.read(path, in: directory.descriptor)
     } catch {
       let refusal = error.error("read", name, name)
       // A temporary failure proves nothing; other unreadable files are removed, or each retry would

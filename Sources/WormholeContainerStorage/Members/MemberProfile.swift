@@ -123,10 +123,10 @@ package enum FoundProfile: Sendable {
 extension MemberDirectory {
   /// Reads the profile, without waiting.
   package func readProfile() throws(Errno) -> FoundProfile {
-    var reading = container.reading
-    reading.largest = MemberProfile.largestFile
+    var reader = container.reader
+    reader.largest = MemberProfile.largestFile
     do throws(ReadRefusal) {
-      switch try reading.read(Self.profileName, in: home.descriptor) {
+      switch try reader.read(Self.profileName, in: home.descriptor) {
       case .missing: return .missing
       case .damaged(let reason, _): return .damaged(reason)
       case .sound(let bytes, _):

@@ -101,11 +101,11 @@ extension MemberDirectory {
   /// trusted.
   package func readStart(_ operation: String) throws(WormholeError) -> MemberStart? {
     guard let place = try startPlace(making: false) else { return nil }
-    let reading = FileReading(
+    let reader = FileReader(
       largest: MemberStart.largestFile, owner: Processes.effectiveUser)
     let found: FoundFile
     do throws(ReadRefusal) {
-      found = try reading.read(place.file, in: place.directory.descriptor)
+      found = try reader.read(place.file, in: place.directory.descriptor)
     } catch {
       throw error.error(operation, name, Self.startName)
     }

@@ -69,10 +69,10 @@ package struct ChannelHome: Hashable, Sendable {
   static func read(
     in directory: borrowing Descriptor, _ container: Container
   ) throws(Errno) -> ChannelHome? {
-    var reading = container.reading
-    reading.largest = largestFile
+    var reader = container.reader
+    reader.largest = largestFile
     do throws(ReadRefusal) {
-      let file = try reading.read(fileName, in: directory)
+      let file = try reader.read(fileName, in: directory)
       if case .missing = file { return nil }
       return ChannelHome(file)
     } catch {

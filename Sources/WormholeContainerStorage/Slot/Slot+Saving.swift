@@ -26,7 +26,7 @@ internal import WormholeSyscalls
 ///
 /// Independent of the slot: what waits for its save retains one file, and not the directories of a
 /// slot that the program no longer uses.
-final class SlotSaving: @unchecked Sendable {
+final class SlotSaveState: @unchecked Sendable {
   // Only the thread whose turn it is at the slot uses the file; once the slot was released, only
   // the thread that saves it.
   /// How long after a commit the value is saved: later changes within this time share the sync.
@@ -69,7 +69,7 @@ extension Slot {
     else { return }
     // A value that changes all the time is saved twice within the age that is allowed.
     let next = saving.last.load(ordering: .relaxed) + (container.options.keptAge / 2).inNanoseconds
-    let due = max(Instant.now + SlotSaving.delay, Instant(nanoseconds: next))
+    let due = max(Instant.now + SlotSaveState.delay, Instant(nanoseconds: next))
     if !container.saver.add(self, due: due) {
       saving.unsaved = nil
       saving.isDue.store(false, ordering: .releasing)
@@ -79,7 +79,7 @@ extension Slot {
   /// Begins a save; nil if there is nothing to save.
   ///
   /// - Parameter earlier: of an earlier object for this slot, which was released.
-  func beginSave(of earlier: SlotSaving? = nil, _ patience: Patience) -> PendingSave? {
+  func beginSave(of earlier: SlotSaveState? = nil, _ patience: Patience) -> PendingSave? {
     let saving = earlier ?? saving
     saving.isDue.store(false, ordering: .sequentiallyConsistent)
     saving.last.store(Instant.now.nanoseconds, ordering: .relaxed)

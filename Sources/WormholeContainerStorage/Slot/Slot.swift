@@ -24,7 +24,7 @@ package final class Slot: Sendable {
   private let hasNewName = Atomic<Bool>(false)
   let turns = ThreadQueue()
   let lockState = LockState()
-  let saving = SlotSaving()
+  let saving = SlotSaveState()
 
   init(
     container: Container, folder: Container.Folder, name: String, _ escaped: String,
@@ -216,7 +216,7 @@ package final class Slot: Sendable {
     _ file: File = .value
   ) throws(WormholeError) -> FoundFile {
     do throws(ReadRefusal) {
-      return try container.reading.read(file.name, in: directory.descriptor)
+      return try container.reader.read(file.name, in: directory.descriptor)
     } catch {
       throw error.error(operation(), name, String(cString: file.name))
     }
@@ -228,7 +228,7 @@ package final class Slot: Sendable {
   ) throws(WormholeError) -> (file: FoundFile, content: Content) {
     let found: FoundFile
     do throws(ReadRefusal) {
-      found = try container.reading.read(File.value.name, in: directory.descriptor)
+      found = try container.reader.read(File.value.name, in: directory.descriptor)
     } catch {
       guard case .tooLarge(let size) = error,
         let status = try? directory.descriptor.status(of: File.value.name)

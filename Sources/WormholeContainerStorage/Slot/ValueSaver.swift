@@ -1,6 +1,6 @@
 internal import WormholeSyscalls
 
-/// Saves values soon after commits without a sync: see ``SlotSaving``.
+/// Saves values soon after commits without a sync: see ``SlotSaveState``.
 ///
 /// A process has one saver for all its containers on a file system, because a file system that does
 /// not respond must not delay the others. Several values that are due together are synced together,
@@ -11,7 +11,7 @@ final class ValueSaver: Service {
     let container: Container
     weak var slot: Slot?
     let place: Place
-    let saving: SlotSaving
+    let saving: SlotSaveState
     var due: Instant
 
     /// Identifies a slot in its container.

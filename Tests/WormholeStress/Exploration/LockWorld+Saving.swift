@@ -1,6 +1,7 @@
 import WormholeContainerStorage
 
-/// A save of a value that was committed without a sync, call by call, in the order of `SlotSaving`.
+/// A save of a value that was committed without a sync, call by call, in the order of
+/// `SlotSaveState`.
 extension LockWorld {
   /// A save between its calls.
   struct Save: Hashable {

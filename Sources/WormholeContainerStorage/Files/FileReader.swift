@@ -14,7 +14,7 @@ package enum FoundFile: Sendable {
 /// The content of a visible file never changes. A bad file was therefore either replaced between
 /// opening and reading its name (then the name leads to another inode now, which is read next), or
 /// it is damaged. Errors of the system are thrown: they prove nothing about the file.
-struct FileReading {
+struct FileReader {
   var largest: Int
   let owner: UInt32?
   /// Forbidden write permissions: users with write permission could change the file during the
