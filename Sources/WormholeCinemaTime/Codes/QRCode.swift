@@ -30,16 +30,8 @@ public struct QRCode: Hashable, Sendable {
       throw TooLong(bytes: bytes.count)
     }
     let codewords = version.interleaved(version.data(of: bytes, isASCII: isASCII))
-    let bare = QRMatrix(version, codewords)
-    var best = (mask: 0, penalty: Int.max, modules: bare)
-    for mask in 0..<8 {
-      let masked = bare.masked(by: mask)
-      let penalty = masked.penalty
-      if penalty < best.penalty { best = (mask, penalty, masked) }
-    }
+    (mask, modules) = QRMatrix(version, codewords).masked()
     self.version = version.number
-    mask = best.mask
-    modules = best.modules
   }
 
   /// Whether the module in the given row and column is dark; a module outside the code is light.

@@ -1,5 +1,17 @@
-/// The penalty of a matrix for being hard to read, as defined by the standard.
+/// The choice of the mask: by the penalty of a matrix for being hard to read, as defined by the
+/// standard.
 extension QRMatrix {
+  /// Returns the matrix with the mask that has the lowest penalty among the eight, and its number.
+  func masked() -> (mask: Int, matrix: QRMatrix) {
+    var best = (mask: 0, penalty: Int.max, matrix: self)
+    for mask in 0..<8 {
+      let masked = masked(by: mask)
+      let penalty = masked.penalty
+      if penalty < best.penalty { best = (mask, penalty, masked) }
+    }
+    return (best.mask, best.matrix)
+  }
+
   /// The sum of the four penalties.
   var penalty: Int {
     var sum = 0
