@@ -56,7 +56,7 @@ public struct Options: Sendable {
   package var isForReading = false
 
   /// The time for which a slow process may hold a lock.
-  package var cap = ContainerOptions.defaultCap
+  package var cap = LockPolicy.defaultCap
 
   /// The time after joining for which a member keeps immediate messages and requests without a
   /// handler.

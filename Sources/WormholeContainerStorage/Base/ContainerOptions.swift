@@ -17,9 +17,9 @@ package typealias CallLater =
 package struct ContainerOptions: Sendable {
   package var sharing = Sharing.owner
   /// How long a holder's heartbeat may stop before waiters take the lock over.
-  package var lease = Self.defaultLease
+  package var lease = LockPolicy.defaultLease
   /// How long a running update may hold the lock.
-  package var cap = Self.defaultCap
+  package var cap = LockPolicy.defaultCap
   /// The largest file that is written or read.
   package var largestFile = Self.defaultLargestFile
   /// The maximum age of the previous value that is retained for a power cut (P7).
@@ -32,9 +32,7 @@ package struct ContainerOptions: Sendable {
   package var isForReading = false
   package var environment = Environment()
 
-  // The options of the module Wormhole have the same defaults.
-  package static let defaultLease = Duration.seconds(1)
-  package static let defaultCap = Duration.seconds(10)
+  // The options of the module Wormhole have the same default.
   package static let defaultLargestFile = 64 << 20
 
   package init() {}
@@ -43,7 +41,7 @@ package struct ContainerOptions: Sendable {
   ///
   /// A longer lease of this process does not bind other processes: with the default lease they take
   /// a lock over sooner.
-  var shownLease: Duration { min(lease, Self.defaultLease) }
+  var shownLease: Duration { min(lease, LockPolicy.defaultLease) }
 }
 
 /// The timeout of a call, and a cancellation that may end the wait earlier.

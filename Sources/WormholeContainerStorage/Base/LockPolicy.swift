@@ -2,6 +2,10 @@ internal import WormholeSyscalls
 
 /// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {
+  // The options of the module Wormhole have the same default lease.
+  package static let defaultLease = Duration.seconds(1)
+  package static let defaultCap = Duration.seconds(10)
+
   /// How long the heartbeat of a holder may stop before waiters supersede the holder; nil: forever.
   package let lease: Duration?
   /// How long the mark of a running holder is renewed, in nanoseconds; nil: as long as it holds the
