@@ -12,7 +12,7 @@ final class AccessSession: Sendable {
   private let resolved: [[AccessPath]]
   let held: HeldAccess
   private let subject: String
-  let presenters: PresenterRound
+  let presenters: PresenterInquiry
   let arbiters: Arbiters
   private let patience: Patience
   private let isAnswering: Bool
@@ -37,7 +37,7 @@ final class AccessSession: Sendable {
     self.intents = intents
     var resolved: [[AccessPath]] = []
     var parts: [String: (room: AccessDirectory, parts: [ClaimedPath], replaced: [AccessPath])] = [:]
-    var seen: [String: PresenterRound.Place] = [:]
+    var seen: [String: PresenterInquiry.Place] = [:]
     for intent in intents {
       let paths = try AccessPath.resolve(intent.path)
       resolved.append(paths)
@@ -62,12 +62,12 @@ final class AccessSession: Sendable {
       // The enclosing accesses have asked all presenters already, except whether the file may be
       // removed.
       let isDeleting = intents.contains { $0.manner == .deleting }
-      presenters = PresenterRound(isDeleting ? Array(seen.values) : [], but: own)
+      presenters = PresenterInquiry(isDeleting ? Array(seen.values) : [], but: own)
       executors = []
       return
     }
     try held.refuseConflicts()
-    presenters = PresenterRound(Array(seen.values), but: own)
+    presenters = PresenterInquiry(Array(seen.values), but: own)
     let subject = subject
     executors = parts.sorted { $0.key < $1.key }.map { _, place in
       var request = AccessRequest(

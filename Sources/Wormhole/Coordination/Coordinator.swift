@@ -194,7 +194,7 @@ public final class Coordinator: Sendable {
   ) async throws -> Result {
     let subject = intents.first?.path ?? ""
     // Task-local values do not reach the waiting thread, so they are read here.
-    let (isAnswering, around) = (PresenterCall.isUnderWay, HeldAccess.current)
+    let (isAnswering, around) = (PresenterCallMark.isUnderWay, HeldAccess.current)
     let (stay, access) = try await OffPool.runAny("coordinate", subject) {
       let call = self.announce()
       defer { self.forget(call) }
@@ -243,7 +243,7 @@ public final class Coordinator: Sendable {
     let cancellation = OffPool.cancellation ?? CancellationFlag()
     waits.withLock { $0[number] = cancellation }
     return AnnouncedCall(
-      number: number, cancellation: cancellation, isAnswering: PresenterCall.isUnderWay)
+      number: number, cancellation: cancellation, isAnswering: PresenterCallMark.isUnderWay)
   }
 
   /// Removes the call: its wait is over, or the call will not be made.

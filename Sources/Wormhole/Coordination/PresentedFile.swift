@@ -73,13 +73,13 @@ final class PresentedFile: Stoppable {
   }
 
   private func call(_ body: @escaping @Sendable () -> Void) {
-    perform { [gate] in gate.call { PresenterCall(isAwaited: false).run(body) } }
+    perform { [gate] in gate.call { PresenterCallMark(isAwaited: false).run(body) } }
   }
 
   /// Calls a closure that reports its completion.
   private func call(_ step: Machine.Step, for access: Machine.PresenterAccess) {
     perform { [self] in
-      let call = PresenterCall(isAwaited: true)
+      let call = PresenterCallMark(isAwaited: true)
       let end: @Sendable ((@Sendable () -> Void)?) -> Void = { [self] resume in
         if call.end() { advance { $0.completed(access, resume: resume) } }
       }
@@ -110,7 +110,7 @@ final class PresentedFile: Stoppable {
       let places = places.withLock { Array($0.values) }
       // Opening a coordination directory removes the accesses of dead writers; report their
       // changes.
-      for place in places { PresenterRound([], but: []).tellOfBuried(in: place.room) }
+      for place in places { PresenterInquiry([], but: []).tellOfBuried(in: place.room) }
       guard let container = places.first?.desk.container else {
         preconditionFailure("every path has its room")
       }

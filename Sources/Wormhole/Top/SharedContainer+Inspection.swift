@@ -7,7 +7,7 @@ extension SharedContainer {
   ///
   /// Presenters of files that dead programs may have written are notified of a change.
   package func repair() throws -> [WormholeContainerStorage.Diagnosis] {
-    try storage.repair { room in PresenterRound([], but: []).tellOfBuried(in: room) }
+    try storage.repair { room in PresenterInquiry([], but: []).tellOfBuried(in: room) }
   }
 
   /// Returns findings about the members' messages, for the maintainer of the container.

@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// presenter can save with an ordinary access, and no access in a queue waits for a presenter.
 /// Every wait ends: with the reply, with the end or the suspension of the presenter's process, or
 /// at the deadline.
-final class PresenterRound: Sendable {
+final class PresenterInquiry: Sendable {
   typealias Place = (room: AccessDirectory, parts: [PathUse])
 
   private struct AskedPresenter {

@@ -5,8 +5,8 @@ internal import Synchronization
 ///
 /// An access inside the call asks no presenter: presenters that are asked at the same time and save
 /// would wait for each other. A task started in the call may outlive it.
-final class PresenterCall: Sendable {
-  @TaskLocal private static var current: PresenterCall?
+final class PresenterCallMark: Sendable {
+  @TaskLocal private static var current: PresenterCallMark?
 
   private let isRunning = Atomic<Bool>(true)
   private let isAwaited: Atomic<Bool>
