@@ -58,7 +58,7 @@ import WormholePropertyLists
     var header = MessageFile.Header(
       kind: "K", sent: .init(timeIntervalSinceReferenceDate: 1), to: "watch",
       expires: .init(timeIntervalSinceReferenceDate: 2), orderingKey: "seat",
-      headers: try MessageHeaders(["a": "b"], "send", "watch"),
+      headers: try SenderHeaders(["a": "b"], "send", "watch"),
       file: MessageFile.FileHeader(name: "f", size: 3, checksum: 4, synced: true),
       origin: ["machine": "m"], isRedelivered: true)
     let full = try BinaryPropertyList.decode(BinaryEncoder().seal(header, 7))

@@ -101,13 +101,13 @@ enum LiveFile {
     /// In nanoseconds since the machine was started.
     private(set) var deadline: Int64 = 0
     /// Nil without headers.
-    private(set) var headers: MessageHeaders?
+    private(set) var headers: SenderHeaders?
 
     init() {}
 
     init(
       from: String, incarnation: Incarnation?, kind: String, deadline: Int64,
-      headers: MessageHeaders? = nil
+      headers: SenderHeaders? = nil
     ) {
       self.from = from
       self.incarnation = incarnation

@@ -178,7 +178,7 @@ extension LiveMessage {
       from: try from.map { (from) throws(WormholeError) in try Container.escape(from) } ?? "",
       incarnation: nil, kind: kind ?? MessageKind.name(of: Value.self),
       deadline: (Instant(nanoseconds: Clocks.sinceBoot) + timeLeft).nanoseconds,
-      headers: try MessageHeaders(headers, operation, from ?? ""))
+      headers: try SenderHeaders(headers, operation, from ?? ""))
     let document = try WormholeError.writing(operation, header.kind) {
       let bytes = try BinaryEncoder().seal(header, value)
       return try BinaryDecoder().open(bytes)
@@ -244,7 +244,7 @@ private func made<Value: Encodable>(
 ) throws(WormholeError) -> (MessageFile.Header, [UInt8]) {
   let header = MessageFile.Header(
     kind: kind ?? MessageKind.name(of: Value.self), sent: sent, to: "", expires: nil,
-    headers: try MessageHeaders(headers, operation, ""))
+    headers: try SenderHeaders(headers, operation, ""))
   let bytes = try WormholeError.writing(operation, header.kind) {
     try BinaryEncoder().seal(header, value)
   }

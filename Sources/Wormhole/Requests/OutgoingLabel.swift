@@ -3,7 +3,7 @@ internal import WormholeContainerStorage
 /// The kind and the headers of an outgoing request or immediate message.
 package struct OutgoingLabel: Sendable {
   let kind: String
-  let headers: MessageHeaders?
+  let headers: SenderHeaders?
 
   /// Throws if the kind or the headers are not permitted in sending.
   ///
@@ -13,6 +13,6 @@ package struct OutgoingLabel: Sendable {
     _ operation: @autoclosure () -> String, _ peer: @autoclosure () -> String
   ) throws(WormholeError) {
     self.kind = try MessageKind.checked(kind, of: type, operation(), peer())
-    self.headers = try MessageHeaders(headers, operation(), peer())
+    self.headers = try SenderHeaders(headers, operation(), peer())
   }
 }

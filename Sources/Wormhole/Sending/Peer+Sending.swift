@@ -119,7 +119,7 @@ struct SendOperation {
   let kind: String
   private(set) var home: MemberDirectory
   private let id: String?
-  private let headers: MessageHeaders?
+  private let headers: SenderHeaders?
   /// Until when the message is delayed, in nanoseconds since 1970; nil for not at all.
   private let due: Int64?
   var container: SharedContainer { peer.container }
@@ -132,7 +132,7 @@ struct SendOperation {
     self.kind = options.kind ?? kind
     try MessageKind.check(self.kind, "send message to", peer.name)
     id = try options.id.map { (id) throws(WormholeError) in try MessageName.escape(id: id) }
-    headers = try MessageHeaders(options.headers, "send message to", peer.name)
+    headers = try SenderHeaders(options.headers, "send message to", peer.name)
     if let key = options.orderingKey { try OrderingKey.check(key, "send message to", peer.name) }
     due = try Self.due(options, peer)
     if let sender = peer.sender { _ = try Container.escape(sender) }

@@ -4,7 +4,7 @@ internal import WormholeContainerStorage
 ///
 /// A sender may be any program, so a reader checks the rules too: headers that break a rule are
 /// ignored, and counted in ``ignored``.
-struct MessageHeaders: Codable, Hashable, Sendable {
+struct SenderHeaders: Codable, Hashable, Sendable {
   /// The largest number of headers.
   static let most = 64
   /// The largest size of a key in bytes.
