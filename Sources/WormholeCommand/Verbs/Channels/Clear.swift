@@ -124,5 +124,4 @@ extension Output {
 extension Option {
   static let all = Option("all", nil, "all channels")
   static let erase = Option("erase", nil, "also remove all copies of the value")
-  static let namePrefix = Option("prefix", .any("P"), "beginning of the names to list")
 }

@@ -144,7 +144,5 @@ extension Invocation {
 
 extension Option {
   static let plist = Option("plist", nil, "print the value as a property list in XML")
-  static let raw = Option("raw", nil, "do not add or remove a newline at the end")
   static let wait = Option("wait", nil, "wait until the channel has a value")
-  static let timeout = Option("timeout", .any("D"), "time limit, such as 5, 5s or 300ms")
 }

@@ -79,14 +79,9 @@ extension Invocation {
 }
 
 extension Option {
-  static let type = Option(
-    "type", .oneOf("TYPE", ValueType.allCases.map(\.rawValue)),
-    "type of the value: string, json, plist or data")
   static let number = Option("number", nil, "the value is a number, whole or with a fraction")
   static let ifVersion = Option(
     "if-version", .any("N"), "version that the channel must have; 0: no value was ever set")
   static let valueTtl = Option(
     "ttl", .any("D"), "time to live, after which the channel has no value")
-  static let power = Option(
-    "power", nil, "sync to the disk, so that the change survives a power cut")
 }

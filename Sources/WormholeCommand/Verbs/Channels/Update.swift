@@ -116,6 +116,4 @@ extension ValueType {
 
 extension Option {
   static let add = Option("add", .any("N"), "number to add; may be negative or have a fraction")
-  static let exec = Option(
-    "exec", .any("CMD"), "command to run in a shell, with the value as its input")
 }

@@ -98,6 +98,4 @@ extension Invocation {
 
 extension Option {
   static let prefix = Option("prefix", nil, "watch all channels whose names begin with CHANNEL")
-  static let now = Option("now", nil, "start with the current value")
-  static let count = Option("count", .any("N"), "number of results after which to end")
 }

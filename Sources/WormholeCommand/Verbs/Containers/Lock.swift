@@ -127,8 +127,6 @@ extension Failure {
 }
 
 extension Option {
-  static let conflictStatus = Option(
-    "conflict-exit-code", .any("N"), "exit status if the time limit passes; 75 by default")
   static let takeOverAfter = Option(
     "take-over", .any("D"), "suspension after which to take over from the holder")
 }

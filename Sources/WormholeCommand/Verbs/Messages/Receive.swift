@@ -302,11 +302,8 @@ extension WrittenLine {
   }
 }
 
+/// Of `receive` alone, like those in `Receive+Files.swift` and `Receive+Immediate.swift`; the other
+/// options are in `SharedOptions.swift`.
 extension Option {
-  static let attempts = Option(
-    "attempts", .any("N"), "number of attempts before a message becomes a dead letter")
-  static let grace = Option(
-    "grace", .any("D"), "time that CMD may run after a signal; 10s by default")
   static let standby = Option("wait-for-name", nil, "wait while another process has the name")
-  static let joinAs = Option("as", .member("NAME"), "name to join under", isRequired: true)
 }

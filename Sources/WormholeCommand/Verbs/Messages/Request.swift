@@ -57,9 +57,5 @@ extension Verb {
 }
 
 extension Option {
-  static let wake = Option("wake", nil, "start PEER if it is not running")
-}
-
-extension Option {
   static let asked = Option("to", .member("PEER"), "member that replies", isRequired: true)
 }

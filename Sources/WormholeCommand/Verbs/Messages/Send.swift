@@ -289,8 +289,6 @@ extension Option {
   static let to = Option("to", .member("PEER"), "member that receives the message")
   static let toQueue = Option(
     "queue", .found("QUEUE", Names.queues.found), "queue whose workers receive the message")
-  static let from = Option("from", .member("NAME"), "name of the sender")
-  static let kind = Option("kind", .any("KIND"), "kind of the message")
   static let id = Option("id", .any("ID"), "ID of the message; refused if a pending message has it")
   static let orderingKey = Option(
     "ordering-key", .any("K"), "key of a queue's messages that are handled in order")

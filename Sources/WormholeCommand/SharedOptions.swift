@@ -1,0 +1,35 @@
+import WormholeCommandLine
+
+/// The options of several verbs; an option of one verb is beside that verb.
+extension Option {
+  static let namePrefix = Option("prefix", .any("P"), "beginning of the names to list")
+
+  static let raw = Option("raw", nil, "do not add or remove a newline at the end")
+  static let timeout = Option("timeout", .any("D"), "time limit, such as 5, 5s or 300ms")
+
+  static let type = Option(
+    "type", .oneOf("TYPE", ValueType.allCases.map(\.rawValue)),
+    "type of the value: string, json, plist or data")
+  static let power = Option(
+    "power", nil, "sync to the disk, so that the change survives a power cut")
+
+  static let exec = Option(
+    "exec", .any("CMD"), "command to run in a shell, with the value as its input")
+
+  static let now = Option("now", nil, "start with the current value")
+  static let count = Option("count", .any("N"), "number of results after which to end")
+
+  static let conflictStatus = Option(
+    "conflict-exit-code", .any("N"), "exit status if the time limit passes; 75 by default")
+
+  static let attempts = Option(
+    "attempts", .any("N"), "number of attempts before a message becomes a dead letter")
+  static let grace = Option(
+    "grace", .any("D"), "time that CMD may run after a signal; 10s by default")
+  static let joinAs = Option("as", .member("NAME"), "name to join under", isRequired: true)
+
+  static let wake = Option("wake", nil, "start PEER if it is not running")
+
+  static let from = Option("from", .member("NAME"), "name of the sender")
+  static let kind = Option("kind", .any("KIND"), "kind of the message")
+}
