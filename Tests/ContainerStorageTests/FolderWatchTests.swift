@@ -121,6 +121,7 @@ import WormholeSyscalls
     #expect(reports(.lookAgain, wasReplaced: true, isPolling: true) == .replaced)
     #expect(reports(.lookAgain, wasReplaced: false, isPolling: true) == .polled)
     #expect(reports(.lookAgain, wasReplaced: false, isPolling: false) == .lost)
+    #expect(reports(.lookAgain, wasReplaced: true, isPolling: false) == .lost)
   }
 
   /// A name arrives while the watch is being set up: the folder is listed after the set-up.

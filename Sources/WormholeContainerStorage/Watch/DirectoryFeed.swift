@@ -78,6 +78,8 @@ package final class DirectoryFeed: Sendable {
   }
 
   /// Returns what to report when any name may have changed.
+  ///
+  /// A loss is reported even if the directory was replaced as well: it concerns other watches too.
   package static func change(
     _ news: WatchSignal, wasReplaced: Bool, isPolling: Bool
   ) -> DirectoryChange {
