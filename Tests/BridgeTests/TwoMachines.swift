@@ -36,7 +36,7 @@ final class TwoMachines {
       return bundles
     }
 
-    /// What the bridge does with bundles that arrive.
+    /// Receives bundles, as the bridge does when the servers deliver them.
     func receive(_ bundles: [FlowBundle]) throws -> [InFlow.BundleStatus] {
       for bundle in bundles { try incoming.begin(bundle.flow) }
       return try incoming.receive(

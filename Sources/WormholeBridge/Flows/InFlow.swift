@@ -60,7 +60,9 @@ package final class InFlow {
   /// publish could replace the flow.
   package func knows(_ flow: String) -> Bool { cursor?.flow == flow }
 
-  /// The machine has acknowledged the flow as its own; what is received of an older one stays.
+  /// Receives a flow that the machine has acknowledged as its own.
+  ///
+  /// Messages that were received of an earlier flow stay.
   package func begin(_ flow: String) throws(WormholeError) {
     guard !knows(flow) else { return }
     let fresh = FlowCursor(flow: flow)
@@ -72,9 +74,11 @@ package final class InFlow {
   /// The machine was given up: what was received of it is delivered, and its pieces are of no use.
   func end() throws(WormholeError) { try pieces.removeAll() }
 
+  /// What a bundle contained, and whether its entries were received.
   package enum BundleStatus: Hashable, Sendable {
+    /// New entries, up to the one with this number.
     case received(Int)
-    /// Nothing new.
+    /// Only entries that were received before.
     case known
     /// An earlier number is missing.
     case gap

@@ -2,7 +2,7 @@ internal import WormholeSyscalls
 
 /// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {
-  // The options of the module Wormhole have the same default lease.
+  // The initializer of `Options` has the same default lease; a test compares the two.
   package static let defaultLease = Duration.seconds(1)
   package static let defaultCap = Duration.seconds(10)
 

@@ -27,12 +27,13 @@ internal import WormholeSyscalls
 /// Independent of the slot: what waits for its save retains one file, and not the directories of a
 /// slot that the program no longer uses.
 final class SlotSaveState: @unchecked Sendable {
-  // Only the thread whose turn it is at the slot uses the file; once the slot was released, only
-  // the thread that saves it.
+  // Only the thread whose turn it is at the slot uses the unsaved file; once the slot was released,
+  // only the thread that saves it.
+
   /// How long after a commit the value is saved: later changes within this time share the sync.
   static let delay = Duration.milliseconds(50)
 
-  /// Whether a save is due: no second one is requested before it begins.
+  /// Whether a save was requested and has not begun, so that no other save is requested.
   let isDue = Atomic<Bool>(false)
   /// When the last save began, in nanoseconds.
   let last = Atomic<Int64>(.min / 2)
