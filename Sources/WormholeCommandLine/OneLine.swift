@@ -16,7 +16,15 @@ extension String {
   /// Returns a name on one line of a list: unchanged, or as JSON if it contains control characters.
   package func inOneLine() throws -> String {
     // Nearly all names: nothing has to be compared or escaped.
-    if !isEmpty, utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return self }
+    if !isEmpty, isPrintable { return self }
     return try PropertyListValue.string(self).inOneLine()
+  }
+
+  /// Whether all characters are printable ones of ASCII.
+  private var isPrintable: Bool {
+    func arePrintable(_ bytes: some Collection<UInt8>) -> Bool {
+      bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7f }
+    }
+    return utf8.withContiguousStorageIfAvailable(arePrintable) ?? arePrintable(utf8)
   }
 }

@@ -68,7 +68,13 @@ package struct Output: Sendable {
     }
   }
 
-  package func write(line: String) throws { try write(Array((line + "\n").utf8)) }
+  package func write(line: String) throws {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(line.utf8.count + 1)
+    bytes.append(contentsOf: line.utf8)
+    bytes.append(UInt8(ascii: "\n"))
+    try write(bytes)
+  }
 
   /// Writes an object on a line of its own; the object must contain all its keys.
   package func write(_ object: [String: PropertyListValue]) throws {

@@ -66,9 +66,7 @@ private let made = Atomic<Int>(0)
 func removeContents(_ directory: borrowing Descriptor) throws(Errno) {
   var names: [[CChar]] = []
   try directory.forEachName { name throws(Errno) in
-    var length = 0
-    while name[length] != 0 { length += 1 }
-    names.append(Array(UnsafeBufferPointer(start: name, count: length + 1)))
+    names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
     return true
   }
   for name in names {

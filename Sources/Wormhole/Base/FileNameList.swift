@@ -1,3 +1,5 @@
+internal import WormholeSyscalls
+
 /// The names of many files, in the kernel's form.
 ///
 /// A name takes its own bytes and nine more. An array of strings would take two to four times as
@@ -12,10 +14,8 @@ struct FileNameList {
   var count: Int { starts.count }
 
   mutating func add(_ name: UnsafePointer<CChar>) {
-    var length = 0
-    while name[length] != 0 { length += 1 }
     starts.append(bytes.count)
-    bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: length + 1))
+    bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: name.length + 1))
   }
 
   /// Sorts the names by their bytes, and drops repeated names.
@@ -24,10 +24,10 @@ struct FileNameList {
     self.starts = []
     bytes.withUnsafeBufferPointer { bytes in
       guard let base = bytes.baseAddress else { return }
-      starts.sort { Self.order(base + $0, base + $1) < 0 }
+      starts.sort { (base + $0).order(to: base + $1) < 0 }
       var kept = 0
-      for start in starts where kept == 0 || Self.order(base + starts[kept - 1], base + start) != 0
-      {
+      for start in starts
+      where kept == 0 || (base + starts[kept - 1]).order(to: base + start) != 0 {
         starts[kept] = start
         kept += 1
       }
@@ -53,23 +53,12 @@ struct FileNameList {
         var (low, high) = (0, starts.count)
         while low < high {
           let middle = (low + high) / 2
-          let order = Self.order(base + starts[middle], name)
+          let order = (base + starts[middle]).order(to: name)
           if order == 0 { return true }
           if order < 0 { low = middle + 1 } else { high = middle }
         }
         return false
       }
     }
-  }
-
-  private static func order(_ one: UnsafePointer<CChar>, _ other: UnsafePointer<CChar>) -> Int {
-    var place = 0
-    while one[place] == other[place] {
-      if one[place] == 0 { return 0 }
-      place += 1
-    }
-    // A C char is signed on some machines.
-    return Int(UInt8(truncatingIfNeeded: one[place]))
-      - Int(UInt8(truncatingIfNeeded: other[place]))
   }
 }

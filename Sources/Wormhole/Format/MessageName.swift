@@ -1,4 +1,5 @@
 internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// When a message was sent, in a form comparable across processes and restarts of the machine: the
 /// epoch, and the nanoseconds since the machine started.
@@ -124,8 +125,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   init?(_ name: UnsafePointer<CChar>) {
-    var length = 0
-    while name[length] != 0 { length += 1 }
+    let length = name.length
     let isOurs = name.withMemoryRebound(to: UInt8.self, capacity: length) {
       Self.isName(UnsafeBufferPointer(start: $0, count: length))
     }
@@ -134,7 +134,7 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   private static let comma = UInt8(ascii: ",")
-  private static let tilde = UInt8(ascii: "~")
+  fileprivate static let tilde = UInt8(ascii: "~")
 
   private static func isName(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard bytes.count >= 29, bytes[0] == UInt8(ascii: "0") || bytes[0] == UInt8(ascii: "1"),
@@ -253,7 +253,11 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The id as in the name, escaped.
   var escapedIdentifier: String {
-    String(Substring(text.utf8.dropFirst(27).prefix { $0 != Self.comma && $0 != Self.tilde }))
+    bytes { bytes in
+      var end = 27
+      while bytes[end] != Self.comma, bytes[end] != Self.tilde { end += 1 }
+      return String(decoding: bytes[27..<end], as: UTF8.self)
+    }
   }
 
   /// The ordering key; nil for a message without one.
@@ -274,7 +278,11 @@ package struct MessageName: Hashable, Comparable, Sendable, CustomStringConverti
 
   /// The sender as in the name, escaped; empty if the name contains no sender.
   var escapedSender: String {
-    String(Substring(text.utf8.dropFirst(27).drop { $0 != Self.comma }.dropFirst()))
+    bytes { bytes in
+      var comma = 27
+      while bytes[comma] != Self.comma { comma += 1 }
+      return String(decoding: bytes[(comma + 1)...], as: UTF8.self)
+    }
   }
 
   package var sender: Sender? { Sender(escapedSender) }
@@ -319,8 +327,8 @@ extension MessageName {
     case guest(String)
 
     init?(_ escaped: String) {
-      if escaped.first == "~" {
-        self = .guest(String(escaped.dropFirst()))
+      if escaped.utf8.first == MessageName.tilde {
+        self = .guest(String(Substring(escaped.utf8.dropFirst())))
       } else if let name = EscapedName.unescape(escaped) {
         self = .member(name)
       } else {

@@ -21,7 +21,8 @@ package struct Listing {
   private let output: Output
   private let titles: [String]
   private let numbers: Set<Int>
-  private let isTable: Bool
+  /// Whether the rows are aligned, with a header; otherwise cells need no tone.
+  package let isTable: Bool
   private let style: TerminalStyle
   private var waiting: [[Cell]] = []
   private var widths: [Int]?

@@ -40,7 +40,7 @@ func empty(
     guard passes <= 10 else { throw .directoryNotEmpty }
     var names: [[CChar]] = []
     try directory.forEachName { name throws(Errno) in
-      names.append(Array(UnsafeBufferPointer(start: name, count: length(of: name) + 1)))
+      names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
       return true
     }
     for name in names {
@@ -80,10 +80,4 @@ extension Sharing {
     }
     try parent.removeDirectory(name)
   }
-}
-
-private func length(of name: UnsafePointer<CChar>) -> Int {
-  var length = 0
-  while name[length] != 0 { length += 1 }
-  return length
 }

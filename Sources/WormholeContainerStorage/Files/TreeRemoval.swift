@@ -78,9 +78,7 @@ extension Descriptor {
     var names: [[CChar]] = []
     try forEachName { name throws(Errno) in
       guard isWanted(name) else { return true }
-      var length = 0
-      while name[length] != 0 { length += 1 }
-      names.append(Array(UnsafeBufferPointer(start: name, count: length + 1)))
+      names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
       return names.count < most
     }
     return names

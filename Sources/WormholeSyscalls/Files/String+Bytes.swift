@@ -1,3 +1,5 @@
+import WormholeLibC
+
 /// Texts in the kernel's form: paths, names and variables are bytes.
 ///
 /// To Swift a slash and a combining accent after it are one character, which is not a slash, and
@@ -23,4 +25,13 @@ extension StringProtocol {
       separator: UInt8(ascii: separator), maxSplits: most, omittingEmptySubsequences: !keepingEmpty
     ).map { String(decoding: $0, as: UTF8.self) }
   }
+}
+
+extension UnsafePointer<CChar> {
+  /// The number of bytes before the zero that ends the text.
+  package var length: Int { strlen(self) }
+
+  /// Compares the bytes of two texts; returns a negative number if this text is the lesser one, and
+  /// 0 for equal texts.
+  package func order(to other: UnsafePointer<CChar>) -> CInt { strcmp(self, other) }
 }

@@ -161,15 +161,17 @@ extension Output {
     _ message: QueuedMessage, to name: String, _ listing: inout Listing
   ) throws {
     guard isJSON else {
-      let place =
-        message.attempt == 0 || message.state == .inTransit
-        ? [message.state.rawValue, message.notBefore.flatMap { DateText.format($0) }]
-          .compactMap { $0 }.joined(separator: " until ")
-        : "\(message.state.rawValue) (\(message.attempt))"
+      var place = message.state.rawValue
+      if message.attempt > 0, message.state != .inTransit {
+        place += " (\(message.attempt))"
+      } else if let start = message.notBefore.flatMap({ DateText.format($0) }) {
+        place += " until \(start)"
+      }
       return try listing.add(
         columns: [
           message.id, message.damage.map { "damaged: \($0)" } ?? place, message.from, message.kind,
-          "\(message.count)", "\(message.size)", message.sentAt.flatMap { DateText.format($0) },
+          String(message.count), String(message.size),
+          message.sentAt.flatMap { DateText.format($0) },
         ])
     }
     try write(
@@ -257,6 +259,15 @@ extension Output {
 extension Listing {
   /// Adds a row of fields, each on one line; a dash stands for an unknown field.
   mutating func add(columns: [String?]) throws {
+    guard isTable else {
+      // Of a long queue each column is a word of a line: no row, no cell and no array of words.
+      var line = ""
+      for (index, text) in columns.enumerated() {
+        if index > 0 { line += "\t" }
+        line += try (text ?? "-").inOneLine()
+      }
+      return try add([], bare: line)
+    }
     try add(
       columns.map { text in
         let word = try (text ?? "-").inOneLine()
