@@ -168,9 +168,8 @@ let package = Package(
     .executableTarget(
       name: "WormholeBenchmarks",
       dependencies: [
-        "WormholeAllocationCounter", "WormholeCFloor", "MMWormhole", "WormholePairings",
-        "WormholePropertyLists",
-        "WormholeContainerStorage",
+        "WormholeAllocationCounter", "WormholeCFloor", "AppGroups", "MMWormhole",
+        "WormholePairings", "WormholePropertyLists", "WormholeContainerStorage",
         "WormholeSyscalls", "WatchConnectivity", "Wormhole",
       ], path: "Tests/WormholeBenchmarks", swiftSettings: house),
     .executableTarget(

@@ -7,7 +7,7 @@ import Testing
 @Suite(.blocking, .notSanitized("about what a command prints"))
 struct BenchmarkCommandTests {
   @Test func smallWorkloadsRun() throws {
-    let names = ["plist-encode", "plist-value-decode", "lock", "update"]
+    let names = ["plist-encode", "plist-value-decode", "lock", "update", "defaults"]
     let result = try run(["--small", "--json"] + names)
     #expect(result.status == 0)
     let lines = result.output.split(separator: "\n")

@@ -81,8 +81,7 @@ extension Rule {
       "WormholeStress": above.union(["WormholeBridge", "WormholeCommandLine", "WormholeCTesting"]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",
-        "MMWormhole", "WormholePairings",
-        "WatchConnectivity",
+        "AppGroups", "MMWormhole", "WormholePairings", "WatchConnectivity",
       ]),
     ]
     return rooms.mapValues { $0.union(any) }

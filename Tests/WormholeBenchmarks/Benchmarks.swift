@@ -6,10 +6,10 @@ import WormholeSyscalls
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
     DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
-    PutToWatch.self, PassToListen.self, SendOne.self, SendBatch.self, SendFile.self,
-    DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
-    QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
-    PutRarely.self, FanOut.self, AccessesWaiting.self, Backlog.self, Idle.self, Start.self,
+    PutToWatch.self, PassToListen.self, SetDefault.self, SendOne.self, SendBatch.self,
+    SendFile.self, DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
+    QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self, PutRarely.self,
+    FanOut.self, AccessesWaiting.self, Backlog.self, Idle.self, Start.self,
   ]
 
   static let usage = """
