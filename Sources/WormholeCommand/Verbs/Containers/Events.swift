@@ -33,7 +33,7 @@ extension Verb {
   ) { invocation in
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
-    let kinds = try invocation.eventKinds()
+    let kinds = invocation.eventKinds
     let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
     let telling = ItemOutput("print the events in", container.storage.path, count: count)
@@ -53,19 +53,10 @@ extension Verb {
 }
 
 extension Invocation {
-  fileprivate func eventKinds() throws(Failure) -> Set<EventKind> {
-    let given = values(.eventKind)
-    guard !given.isEmpty else { return Set(EventKind.allCases) }
+  fileprivate var eventKinds: Set<EventKind> {
+    let kinds = values(.eventKind).compactMap(EventKind.init)
     // Lost notices concern every kind.
-    var kinds: Set<EventKind> = [.lost]
-    for name in given {
-      guard let kind = EventKind(rawValue: name) else {
-        let all = EventKind.allCases.map(\.rawValue).joined(separator: ", ")
-        throw .usage("cannot print events of the kind '\(name)': the kinds are \(all)")
-      }
-      kinds.insert(kind)
-    }
-    return kinds
+    return kinds.isEmpty ? Set(EventKind.allCases) : Set(kinds + [.lost])
   }
 }
 

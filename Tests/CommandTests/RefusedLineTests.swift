@@ -1,0 +1,104 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+/// Command lines and lines of dumps that are refused, each for its own reason.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct RefusedLineTests {
+  private let stage: Stage
+
+  init() throws { stage = try Stage() }
+
+  static let commands = [
+    ("events --kind mails", "cannot use '--kind mails': the choices are channel, setting, "),
+    ("bridge dance", "cannot dance a bridge: the actions are "),
+    ("bridge status more", "unexpected argument 'more'"),
+    (
+      "bridge",
+      "cannot carry between machines: the group is not named; use --group ID, or, with "
+        + "--container, --shared-as G"
+    ),
+    ("bridge evict 0123456789abcdef", "the group is not named; use --group ID, or --shared-as G"),
+    ("status --interval 1", "cannot show the status: --interval requires --watch"),
+    ("status --watch --interval 0.09", "cannot show the status: --interval is at least 0.1"),
+    (
+      "receive --as tv --exec cat --files .",
+      "cannot receive: --exec and --files exclude each other"
+    ),
+    (
+      "receive --as tv --kind k --contexts",
+      "cannot receive: --kind and --contexts exclude each other"
+    ),
+    ("receive --as tv --json --raw", "cannot receive: --json and --raw exclude each other"),
+  ]
+
+  @Test(arguments: commands) func aMistakeIsAUsageError(_ command: String, _ words: String) throws {
+    let outcome = try stage.run("wormhole \(command)")
+    #expect(outcome.status == .exited(64), "\(outcome.errors)")
+    #expect(outcome.errors.contains(words), "\(outcome.errors)")
+    #expect(outcome.output == "")
+    // Nobody has joined, and nothing was made.
+    #expect(try stage.run("wormhole members").output == "")
+  }
+
+  @Test func aBridgeThatNeverServedHasNoStatus() throws {
+    _ = try stage.run("wormhole put a 1")
+    let outcome = try stage.run("wormhole bridge status")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("no bridge has ever served this container"))
+  }
+
+  static let lines = [
+    (#"{"suite":"s"}"#, "'values' is missing"),
+    (#"{"piece":"?"}"#, "'piece' is not in base64"),
+    (#"{"piece":1}"#, "'piece' is missing, or not a text"),
+    (#"{"channel":"x","value":1,"expiresAt":"soon"}"#, "'expiresAt' is not a date"),
+    (
+      #"{"message":"m","to":"t","kind":"k","headers":{"a":1},"value":1}"#,
+      "the header 'a' is not a text"
+    ),
+    (#"{"channel":"x","value":{"type":1,"value":1}}"#, "the 'type' of a value is not a text"),
+    (#"{"wormhole":2}"#, "the dump has another form than 1"),
+    (#"{"nothing":2}"#, "not a line of a dump: no key states its kind"),
+  ]
+
+  @Test(arguments: lines) func aLineIsRefusedForItsReason(_ line: String, _ words: String) throws {
+    try stage.directory.write("\(line)\n", to: "d")
+    let outcome = try stage.run("wormhole restore <d")
+    #expect(outcome.status == .exited(65), "\(outcome.errors)")
+    #expect(outcome.errors.contains("cannot restore line 1: \(words)"), "\(outcome.errors)")
+    #expect(try stage.run("wormhole channels; wormhole queue t").output == "")
+  }
+
+  @Test func theFileOfAMessageIsWhole() throws {
+    let message =
+      #"{"message":"m","to":"t","kind":"k","file":{"name":"f","size":10}}"# + "\n"
+    try stage.directory.write(message + #"{"channel":"x","value":1}"# + "\n", to: "d")
+    let interrupted = try stage.run("wormhole restore <d")
+    #expect(interrupted.status == .exited(65))
+    #expect(
+      interrupted.errors.contains("line 2: the file of the message before is incomplete"),
+      "\(interrupted.errors)")
+    try stage.directory.write(message + #"{"piece":"YWFh"}"# + "\n", to: "d")
+    let cut = try stage.run("wormhole restore <d")
+    #expect(cut.status == .exited(65))
+    #expect(
+      cut.errors.contains("cannot restore message 'm': the dump ends inside its file"),
+      "\(cut.errors)")
+    #expect(try stage.run("wormhole channels; wormhole queue t").output == "")
+  }
+
+  @Test func aSettingIsReplacedOnRequestOnly() throws {
+    _ = try stage.run("wormhole defaults write s a 1; wormhole defaults write s c 3")
+    try stage.directory.write(#"{"suite":"s","values":{"a":2,"b":2}}"# + "\n", to: "d")
+    let refused = try stage.run("wormhole restore <d")
+    #expect(refused.errors.contains("the key 'a' has a value"), "\(refused.errors)")
+    #expect(refused.errors.contains("replace the values of such keys with --replace"))
+    #expect(try stage.run("wormhole defaults read s b").status == .exited(1))
+    #expect(try stage.run("wormhole defaults read s a").output == "1\n")
+    #expect(try stage.run("wormhole restore --replace <d").status == .exited(0))
+    for (key, value) in [("a", 2), ("b", 2), ("c", 3)] {
+      #expect(try stage.run("wormhole defaults read s \(key)").output == "\(value)\n")
+    }
+  }
+}
