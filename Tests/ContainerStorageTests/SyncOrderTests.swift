@@ -39,6 +39,36 @@ import WormholeSyscalls
       "by each who cannot know of it")
   }
 
+  /// Whoever finds the marker relies on the names beside it, and syncs only those below them.
+  @Test func aContainersNamesAreSyncedBeforeItsMarkerHasOne() throws {
+    try folder.descriptor.makeDirectory("below", mode: 0o700)
+    let path = "\(folder.path)/below/another"
+    let calls = try FaultPoints.with { _ = try Container.open(path, options: .testing()) }
+    let marker = try #require(
+      calls.firstIndex { !$0.hasPrefix("open") && $0.hasSuffix("/container.plist") }, "\(calls)")
+    let made = try #require(calls.lastIndex { $0.hasPrefix("mkdir") }, "\(calls)")
+    #expect(made < marker)
+    #expect(
+      Self.steps(Array(calls[made..<marker])).prefix(2) == ["fsync another", "fsync below"],
+      "\(calls)")
+    #expect(Self.steps(Array(calls[marker...])) == ["fsync another"], "the marker's own name")
+  }
+
+  /// The folder of queues is made with the first queue, when the container has its marker.
+  @Test func theFolderOfQueuesIsSyncedOnce() throws {
+    let root = try #require(container.path.split(separator: "/").last)
+    /// Returns the directories that a send syncs, in their order.
+    func send(to name: String, in folder: Container.Folder) throws -> [String] {
+      let home = try container.member(name, in: folder)
+      try home.place([1], as: "m", in: .inbox, durability: .power)
+      let calls = try FaultPoints.with { try home.makeDurable(.inbox) }
+      return Self.steps(calls).map { String($0.dropFirst("fsync ".count)) }
+    }
+    #expect(try send(to: "jobs", in: .queues) == ["jobs", "queues", "\(root)", "inbox"])
+    #expect(try send(to: "others", in: .queues) == ["others", "queues", "inbox"])
+    #expect(try send(to: "phone", in: .members) == ["phone", "members", "inbox"])
+  }
+
   /// After a power cut the previous value is used, if one was stored.
   @Test func aValueIsSyncedUnlessThePreviousValueIsRecent() throws {
     let first = try FaultPoints.with { try slot.add() }

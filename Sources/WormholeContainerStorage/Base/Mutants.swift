@@ -75,6 +75,8 @@ package enum Mutants: String, CaseIterable, Sendable {
   case noLowerListing
   case keepSecondLock
   case noNameSync
+  case noFolderSync
+  case markBeforeSync
   case syncAgain
   case trustFuture
   case trustName

@@ -61,6 +61,11 @@ extension Errno {
     self == .invalidArgument || self == .notImplemented || self == .notSupported
   }
 
+  /// Whether the file system has no hard links, or the file may have none.
+  var meansNoLinks: Bool {
+    self == .notPermitted || self == .notImplemented || self == .notSupported
+  }
+
   /// Returns the error of a body that makes system calls; nil if there is none.
   package static func of(_ body: () throws(Errno) -> Void) -> Errno? {
     do throws(Errno) {

@@ -235,14 +235,20 @@ struct ContainerOpening {
     for folder in Container.Folder.first where folder != .staging {
       _ = try staging.ensureDirectory(folder.rawValue, in: root)
     }
+    // Before the marker has its name: whoever finds the marker relies on the other names, and syncs
+    // only those below them.
+    if !Mutants.has(.markBeforeSync) {
+      try root.sync()
+      try Descriptor.syncParent(of: path)
+    }
     let bytes = try ContainerMarker.fresh(options.environment, options.sharing).encoded()
     // Another process may make the container first, with the same result.
     try ignoring(.fileExists) { () throws(Errno) in
       try staging.withFile(bytes, sync: true) { name, _ throws(Errno) in
         try staging.directory().descriptor.publish(name, to: root, ContainerMarker.fileName)
       }
+      // Without this name the container would be made again, with all that it holds.
       try root.sync()
-      try Descriptor.syncParent(of: path)
     }
   }
 

@@ -140,7 +140,7 @@ struct Commit {
       if !isSynced {
         do throws(Errno) { try keepOld() } catch {
           // The file system has no links, or an unlinkable file has replaced the value.
-          guard error == .notPermitted else { throw error }
+          guard error.meansNoLinks else { throw error }
           lacksExchange = true
           return
         }
@@ -313,8 +313,7 @@ struct Commit {
         try linkOld()
         try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)
       } catch {
-        // The file system has no links.
-        guard [.notPermitted, .notSupported, .tooManyLinks].contains(error) else { throw error }
+        guard error.meansNoLinks else { throw error }
         try directory.descriptor.unlink(Slot.File.kept.name)
         directory.keptFresh.store(0, ordering: .relaxed)
       }
