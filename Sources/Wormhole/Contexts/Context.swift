@@ -125,14 +125,6 @@ extension Peer {
     let bytes = try WormholeError.writing(operation, name) {
       try BinaryEncoder(limits: limits).seal(header, value)
     }
-    guard bytes.count <= container.options.maximumValueBytes else {
-      throw WormholeError(
-        .tooLarge, operation, name,
-        because:
-          "the context takes \(bytes.count) bytes, and the limit is "
-          + "\(container.options.maximumValueBytes)"
-      )
-    }
     if !evenIfSame, isSame(bytes, header, from, home) { return false }
     let durability = durability ?? container.options.durability
     try naming(operation, name, at: home) { () throws(Errno) in

@@ -276,13 +276,6 @@ struct OutgoingRequest: Sendable {
     bytes = try WormholeError.writing(operation, peer.name) {
       try BinaryEncoder(limits: limits).seal(header, value)
     }
-    guard bytes.count <= live.container.options.maximumValueBytes else {
-      throw WormholeError(
-        .tooLarge, operation, peer.name,
-        because: "the content takes \(bytes.count) bytes, and the limit is "
-          + "\(live.container.options.maximumValueBytes)"
-      )
-    }
   }
 
   /// Places the file for the process that runs now.

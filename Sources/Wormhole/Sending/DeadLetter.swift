@@ -85,7 +85,7 @@ extension Peer {
         guard try end(file, home) else { continue }
         isDone = true
         // The message first: a reason without a message belongs to none, and is harmless.
-        _ = try home.remove(file.reasonFile, from: .dead)
+        _ = try? home.remove(file.reasonFile, from: .dead)
       } catch {
         throw WormholeError(error, operation, id, at: home)
       }

@@ -229,19 +229,26 @@ struct SendOperation {
     var size = home.folder == .queues ? 1 : BatchProgress.slotCount
     while start < values.endIndex {
       let end = min(start + size, values.endIndex)
-      let header = header
-      let bytes = try encode { encoder in
-        end - start == 1
-          ? try encoder.seal(header, values[start])
-          : try encoder.seal(header, batch: values[start..<end])
-      }
-      if bytes.count > Self.largestBatch, end - start > 1 {
-        size = max(1, (end - start) / 2)
+      guard let bytes = try file(of: values[start..<end]) else {
+        size = (end - start) / 2
         continue
       }
       files.append((bytes, end - start))
       start = end
     }
+  }
+
+  /// Encodes the values of one file; returns nil for several values that are too large for it.
+  private func file<Value: Encodable>(
+    of values: ArraySlice<Value>
+  ) throws(WormholeError) -> [UInt8]? {
+    let header = header
+    if values.count == 1 {
+      return try encode { try $0.seal(header, values[values.startIndex]) }
+    }
+    // The limits are those of each message. A value that cannot be encoded fails by itself.
+    let bytes = try? encode { try $0.seal(header, batch: values) }
+    return bytes.flatMap { $0.count > Self.largestBatch ? nil : $0 }
   }
 
   /// The size above which a batch is split.
@@ -270,14 +277,6 @@ struct SendOperation {
     _ bytes: [UInt8], count: Int, _ file: SentFile? = nil,
     _ attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil, tries: Int = 0
   ) throws(WormholeError) -> Sent {
-    guard bytes.count <= container.options.maximumValueBytes else {
-      throw WormholeError(
-        .tooLarge, operation, peer.name,
-        because:
-          "the message takes \(bytes.count) bytes, and the limit is "
-          + "\(container.options.maximumValueBytes)"
-      )
-    }
     // Only at the first try: an inbox made again is empty, and a further check would leave time to
     // remove it again.
     if tries == 0 {
