@@ -106,18 +106,35 @@ package final class MailboxFeed: Sendable {
     let present = Set(
       claims.filter { ((try? holder.status(of: $0.text, in: .claimed)) ?? nil) != nil }
         .map(\.name))
+    lazy var inHand = messagesInHand()
     var told: Set<MessageName> = []
     for claim in claims where told.insert(claim.name).inserted {
       // A renewed claim has another name: the message is claimed as before.
       let isRenewed = claims.filter { $0.name == claim.name }.count > 1
-      if present.contains(claim.name) {
+      if holder === home, home.folder == .queues {
+        // A worker returns a message there for its next attempt. The next claim is reported by the
+        // feed of the worker that takes the message.
+        if present.contains(claim.name) { tell(.requeued, claim.name, claim.attempt) }
+      } else if present.contains(claim.name) {
         if !isRenewed { tell(.claimed, claim.name, claim.attempt) }
       } else if ((try? home.status(of: claim.name.text, in: .inbox)) ?? nil) != nil {
         tell(.requeued, claim.name, claim.attempt)
-      } else if ((try? home.status(of: claim.name.text, in: .dead)) ?? nil) == nil {
+      } else if ((try? home.status(of: claim.name.text, in: .dead)) ?? nil) == nil,
+        !inHand.contains(claim.name)
+      {
         tell(.acknowledged, claim.name, claim.attempt)
       }
     }
+  }
+
+  /// Returns the messages that are claimed now.
+  ///
+  /// They are listed twice, because a message that moves from the claims of a queue to those of a
+  /// worker may be missing in a listing.
+  private func messagesInHand() -> Set<MessageName> {
+    var found: Set<MessageName> = []
+    for _ in 0..<2 { try? home.forEachInHand { claim, _ in found.insert(claim.name) } }
+    return found
   }
 
   private func tell(_ step: Step, _ name: MessageName, _ attempt: Int = 0) {

@@ -1,0 +1,134 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+
+/// The steps of messages, as they are reported by the names of their files.
+@Suite(.blocking) struct MailboxFeedTests {
+  private let events = Heard<String>()
+
+  private func watch(
+    _ name: String, _ folder: Container.Folder, of container: SharedContainer, isNew: Bool = false
+  ) throws -> MailboxFeed? {
+    let events = events
+    return try MailboxFeed(name, folder, in: container, isNew: isNew) { event in
+      let words = [event.step.rawValue, event.id, event.sender ?? "-", "\(event.attempt)"]
+      events.add(words.filter { !$0.isEmpty }.joined(separator: " "))
+    }
+  }
+
+  private func waitFor(_ line: String) throws {
+    try events.wait(line) { $0.contains(line) }
+  }
+
+  @Test func eachStepOfAMembersMessageIsReported() throws {
+    let pair = try Pair { $0.mailbox.attempts = 1 }
+    try pair.phone.send(0, .quick { $0.id = "before" })
+    let feed = try #require(try watch("watch", .members, of: pair.meeting.container))
+    try pair.phone.send(1, .quick { $0.id = "one" })
+    try waitFor("waiting one phone 0")
+    #expect(events.all == ["waiting one phone 0"])
+    let taken = try pair.watch.take(2)
+    #expect(taken.map(\.id) == ["before", "one"])
+    try waitFor("claimed before phone 1")
+    try waitFor("claimed one phone 1")
+    try taken[1].acknowledge()
+    try waitFor("acknowledged one phone 1")
+    taken[0].requeue()
+    let receiving = try pair.watch.receive { _ in throw Missing() }
+    try waitFor("dead before phone 0")
+    receiving.stop()
+    try pair.phone.send(
+      2,
+      .quick {
+        $0.id = "later"
+        $0.delay = .seconds(3600)
+      })
+    try waitFor("delayed later phone 0")
+    try pair.phone.setContext(3)
+    try waitFor("context phone 0")
+    feed.stop()
+    #expect(!events.all.contains("acknowledged before phone 1"))
+    #expect(!events.all.contains("requeued one phone 1"))
+  }
+
+  @Test func whatWaitsInANewMailboxIsReportedInOrderAndOnce() throws {
+    let pair = try Pair()
+    try pair.phone.send(1, .quick { $0.id = "one" })
+    try pair.phone.send(2, .quick { $0.id = "two" })
+    try pair.phone.setContext(3)
+    let feed = try #require(try watch("watch", .members, of: pair.meeting.container, isNew: true))
+    #expect(
+      events.all.prefix(3) == ["waiting one phone 0", "waiting two phone 0", "context phone 0"])
+    try pair.phone.send(3, .quick { $0.id = "three" })
+    try waitFor("waiting three phone 0")
+    feed.stop()
+    #expect(events.count == 4)
+  }
+
+  @Test func aMailboxThatNobodyHasMadeHasNoFeed() throws {
+    let meeting = try Meeting()
+    #expect(try watch("nobody", .members, of: meeting.container, isNew: true) == nil)
+    #expect(try watch("nobody", .queues, of: meeting.container, isNew: true) == nil)
+    #expect(try meeting.names("members") == [])
+  }
+
+  @Test func aQueuesWorkersAndTheirClaimsAreReported() throws {
+    let meeting = try Meeting()
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    _ = try meeting.container.storage.member("jobs", in: .queues)
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container))
+    let lent = try LentQueue("jobs", meeting.container) {}
+    try waitFor("workerJoined - 0")
+    try jobs.send(1, .quick { $0.id = "one" })
+    try waitFor("waiting one - 0")
+    lent.setRoom(1)
+    let first = try eventually("the first is claimed") { lent.fresh.first }
+    lent.bound([first.id])
+    try waitFor("claimed one - 1")
+    #expect(try lent.end(first.id, .acknowledged))
+    try waitFor("acknowledged one - 1")
+    try jobs.send(2, .quick { $0.id = "two" })
+    let second = try eventually("the second is claimed") { lent.fresh.first }
+    lent.bound([second.id])
+    try waitFor("claimed two - 1")
+    // No other claim follows.
+    lent.setRoom(0)
+    #expect(try lent.end(second.id, .undone))
+    try waitFor("requeued two - 1")
+    lent.stop()
+    try waitFor("workerLeft - 0")
+    feed.stop()
+    #expect(!events.all.contains("acknowledged two - 1"))
+    #expect(events.all.filter { $0.hasPrefix("worker") } == ["workerJoined - 0", "workerLeft - 0"])
+    #expect(try jobs.messages.count == 1)
+  }
+
+  /// A failed job waits among the claims of the queue for its next attempt.
+  @Test func aJobThatFailedIsRequeuedAndNotAcknowledged() throws {
+    let meeting = try Meeting()
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    _ = try meeting.container.storage.member("jobs", in: .queues)
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container))
+    let lent = try LentQueue("jobs", meeting.container) {}
+    try waitFor("workerJoined - 0")
+    try jobs.send(1, .quick { $0.id = "one" })
+    lent.setRoom(1)
+    let first = try eventually("it is claimed") { lent.fresh.first }
+    lent.bound([first.id])
+    try waitFor("claimed one - 1")
+    lent.setRoom(0)
+    #expect(try lent.end(first.id, .failed))
+    try waitFor("requeued one - 1")
+    lent.setRoom(1)
+    let second = try eventually("it is claimed again") { lent.fresh.first }
+    lent.bound([second.id])
+    try waitFor("claimed one - 2")
+    #expect(try lent.end(second.id, .acknowledged))
+    try waitFor("acknowledged one - 2")
+    lent.stop()
+    feed.stop()
+    #expect(!events.all.contains("acknowledged one - 1"))
+  }
+}
