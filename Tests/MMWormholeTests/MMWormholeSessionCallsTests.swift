@@ -1,0 +1,133 @@
+import Foundation
+import MMWormhole
+import TestSupport
+import TestTraits
+import Testing
+import WatchConnectivity
+import Wormhole
+
+/// The calls that a watch session makes, and what a wormhole keeps of its settings.
+@Suite(.blocking) struct MMWormholeSessionCallsTests {
+  private let group: String
+  private let queue = DispatchQueue(label: "listeners")
+  private let heard = Heard<String>()
+
+  init() throws {
+    try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+  }
+
+  /// An object beside the only one of the process, which other tests use at the same time.
+  private func session() -> MMWormholeSession {
+    let session = MMWormholeSession(
+      applicationGroupIdentifier: nil, optionalDirectory: nil, transitingType: .sessionContext)
+    session.listenerQueue = queue
+    return session
+  }
+
+  private var all: [String] {
+    queue.sync {}
+    return heard.all
+  }
+
+  /// All messages that are sent as files arrive, equal ones too.
+  @Test func whatArrivesAsAFileReachesItsListenerEachTime() {
+    let session = session()
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    let message: [String: Any] = ["MMWormhole.message": "text", "number": 0]
+    for _ in 1...2 { session.session(.default, didReceiveUserInfo: ["m": message]) }
+    #expect(all == ["text", "text"])
+    // Values of the program's own are not messages.
+    session.session(.default, didReceiveUserInfo: ["m": "text"])
+    session.session(.default, didReceiveUserInfo: ["m": ["MMWormhole.message": "text"]])
+    session.session(.default, didReceiveUserInfo: ["m": ["number": 1]])
+    session.session(.default, didReceiveUserInfo: ["other": message])
+    #expect(all == ["text", "text"])
+  }
+
+  /// A damaged archive keeps no other message of the same content.
+  @Test func aMessageThatCannotBeReadStopsNoOther() {
+    let session = session()
+    for name in ["broken", "whole"] {
+      session.listenForMessage(withIdentifier: name) { [heard] in
+        heard.add("\(name) \($0 ?? "nothing")")
+      }
+    }
+    let archive: [String: Any] = ["MMWormhole.archive": Data([1, 2, 3])]
+    session.session(
+      .default,
+      didReceiveUserInfo: [
+        "broken": ["MMWormhole.message": archive, "number": 1] as [String: Any],
+        "whole": ["MMWormhole.message": "text", "number": 1] as [String: Any],
+      ])
+    #expect(all == ["whole text"])
+  }
+
+  @Test func aTransportMayCallAListenerItself() {
+    let session = session()
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    session.notifyListenerForMessage(withIdentifier: "m", message: "text" as NSString)
+    session.notifyListenerForMessage(withIdentifier: "m", message: nil)
+    session.notifyListenerForMessage(withIdentifier: nil, message: "no name" as NSString)
+    session.notifyListenerForMessage(withIdentifier: "other", message: "other" as NSString)
+    #expect(all == ["text", "nothing"])
+    #expect(session.listenerQueue === queue)
+  }
+
+  /// The session must not end with the change of watches.
+  @Test func aDeactivatedSessionIsActivatedAgain() throws {
+    let folder = try TemporaryDirectory()
+    let container = folder.path + "/container"
+    _ = try Pairing(directory: container)
+    let watched = WCSession(role: .phone, place: .directory(container))
+    defer { watched.end() }
+    let session = session()
+    watched.delegate = session
+    session.sessionDidDeactivate(watched)
+    try eventually("it is active") { watched.activationState == .activated }
+    withExtendedLifetime(session) {}
+  }
+
+  @Test func aWormholeKeepsItsQueueAndItsHandler() {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    #expect(wormhole.listenerQueue.label == DispatchQueue.main.label)
+    wormhole.listenerQueue = queue
+    #expect(wormhole.listenerQueue === queue)
+    func hasHandler() -> Bool { wormhole.failureHandler != nil }
+    #expect(!hasHandler())
+    wormhole.failureHandler = { [heard] in heard.add("\($0)") }
+    #expect(hasHandler())
+    wormhole.failureHandler = nil
+    #expect(!hasHandler())
+    // Without a handler the failure goes to the log, and not to the previous handler.
+    struct Size {}
+    let sent: NSDictionary = ["size": Size()]
+    wormhole.passMessageObject(sent, identifier: "m")
+    #expect(all == [])
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+  }
+
+  /// The value of a channel in which another program has put a damaged archive.
+  private struct Damaged: Codable, Sendable {
+    var archive = Data([1, 2, 3])
+
+    enum CodingKeys: String, CodingKey { case archive = "MMWormhole.archive" }
+  }
+
+  @Test func aListenerHearsTheMessageAfterADamagedArchive() throws {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    let failures = Heard<String>()
+    wormhole.failureHandler = { failures.add("\($0)") }
+    wormhole.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    let container = try SharedContainer(group: group)
+    try container.channel("MMWormhole/m", of: Damaged.self).put(Damaged())
+    try failures.wait("the failure") { $0.count == 1 }
+    #expect(failures.all[0].contains("NSKeyedUnarchiver refuses the archive in this program"))
+    #expect(all == [])
+    wormhole.passMessageObject("next" as NSString, identifier: "m")
+    try heard.wait("the next") { $0 == ["next"] }
+    #expect(failures.count == 1)
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
+}
