@@ -6,6 +6,23 @@ import Testing
 
 /// Texts and values at the edges of what the forms carry.
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct TextEdgesTests {
+  /// What was written within a limit can be read within the same limit.
+  @Test(arguments: [false, true]) func aTextTakesTheLimitAndNoByteMore(_ isPretty: Bool) throws {
+    let value: PropertyListValue = ["name": "Metropolis", "seats": [1, 2]]
+    func limits(_ bytes: Int) -> PropertyListLimits {
+      var limits = PropertyListLimits.default
+      limits.bytes = bytes
+      return limits
+    }
+    func check(_ encode: (PropertyListLimits) throws -> String) throws {
+      let size = try encode(.default).utf8.count
+      #expect(try encode(limits(size)).utf8.count == size)
+      expect(.limit(.bytes)) { _ = try encode(limits(size - 1)) }
+    }
+    try check { try JSONPropertyList.encode(value, pretty: isPretty, limits: $0) }
+    try check { try XMLPropertyList.encode(value, limits: $0) }
+  }
+
   @Test func aTextWithoutAValueIsNoPropertyList() {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let empty: [([UInt8], Int)] = [
@@ -210,6 +227,29 @@ import Testing
     }
     expect(.invalidValue) { _ = try BinaryEncoder().encode(Swallowing()) }
     expect(.invalidValue) { _ = try BinaryEncoder().encode([[Swallowing()]]) }
+  }
+
+  /// As if it had not been tried: neither counted nor in the way of the next one.
+  @Test func anElementThatFailedIsNotCounted() throws {
+    struct Refusing: Encodable {
+      func encode(to encoder: any Encoder) throws { throw CancellationError() }
+    }
+    final class Trying: Encodable {
+      var counts: [Int] = []
+      var place: [String] = []
+      func encode(to encoder: any Encoder) throws {
+        var list = encoder.unkeyedContainer()
+        try list.encode(1)
+        try? list.encode(Refusing())
+        counts.append(list.count)
+        place = list.superEncoder().codingPath.map { "\($0.intValue ?? -1)" }
+        counts.append(list.count)
+      }
+    }
+    let trying = Trying()
+    _ = try? BinaryEncoder().encode(trying)
+    #expect(trying.counts == [1, 2])
+    #expect(trying.place == ["1"])
   }
 
   @Test func aTypesOwnRefusalKeepsItsReasonAndPlace() {

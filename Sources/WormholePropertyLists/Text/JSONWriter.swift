@@ -26,6 +26,7 @@ struct JSONWriter {
       guard text.utf8.count <= limits.bytes else { throw .limit(.bytes, limits) }
     }
     if isPretty { text += "\n" }
+    guard text.utf8.count <= limits.bytes else { throw .limit(.bytes, limits) }
     return text
   }
 

@@ -61,7 +61,9 @@ package enum XMLPropertyList {
       }
       guard text.utf8.count <= limits.bytes else { throw .limit(.bytes, limits) }
     }
-    return text + "</plist>\n"
+    text += "</plist>\n"
+    guard text.utf8.count <= limits.bytes else { throw .limit(.bytes, limits) }
+    return text
   }
 
   private static func indent(_ depth: Int, _ text: inout String) {

@@ -132,7 +132,7 @@ extension BinaryWriter {
     var position = 0
     var next = owner.first
     while next != ElementLink.none, links[Int(next)].next != link.next {
-      position += 1
+      if links[Int(next)].value != ElementLink.removed { position += 1 }
       next = links[Int(next)].next
     }
     return position

@@ -89,7 +89,12 @@ final class BinaryWriter {
   }
 
   /// Removes a link, as if the link had never been added.
-  func remove(_ link: UInt32) { links[Int(link)].value = ElementLink.removed }
+  func remove(_ link: UInt32) {
+    let place = Int(link)
+    guard links[place].value != ElementLink.removed else { return }
+    links[place].value = ElementLink.removed
+    if links[place].owner != ElementLink.none { containers[Int(links[place].owner)].count -= 1 }
+  }
 
   /// Stores an empty container in a link.
   func addContainer(isDictionary: Bool, at link: UInt32) -> UInt32 {
