@@ -78,10 +78,10 @@ enum FilePresenters {
   }
 
   static func add(_ presenter: any NSFilePresenter) {
+    remove(presenter)
     guard let url = presenter.presentedItemURL else {
       return DropInLog.tell(.warning, "cannot add a file presenter: its presentedItemURL is nil")
     }
-    remove(presenter)
     removeReleased()
     let reference = Reference(presenter)
     let number = state.withLock { state in

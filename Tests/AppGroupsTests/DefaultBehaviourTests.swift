@@ -124,6 +124,22 @@ import WormholeSyscalls
     #expect(!NSFileCoordinator.filePresenters.contains { $0 === plain })
   }
 
+  /// A presenter that is added again is presented where it is now, which may be nowhere.
+  @Test func aPresenterThatHasLostItsFileIsNoLongerAdded() {
+    final class Moving: NSObject, NSFilePresenter, Sendable {
+      let url = Monitor<URL?>(nil)
+      let presentedItemOperationQueue = OperationQueue()
+      var presentedItemURL: URL? { url.withLock { $0 } }
+    }
+    let moving = Moving()
+    moving.url.withLock { $0 = url("a") }
+    NSFileCoordinator.addFilePresenter(moving)
+    #expect(NSFileCoordinator.filePresenters.contains { $0 === moving })
+    moving.url.withLock { $0 = nil }
+    NSFileCoordinator.addFilePresenter(moving)
+    #expect(!NSFileCoordinator.filePresenters.contains { $0 === moving })
+  }
+
   @Test func theTimeLimitContainsTheTimeOfATakeover() {
     let coordinator = NSFileCoordinator()
     #expect(coordinator.takeOverAfter == nil)
