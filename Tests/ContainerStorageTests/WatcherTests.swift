@@ -58,7 +58,7 @@ import WormholeSyscalls
     _ = try root.open("x/\(second)/name", .writeOnlyNew, mode: 0o600)
     try told.wait("a notice of the name") { $0.count > 1 }
     #expect(told.all[1].side == second)
-    #expect(told.all[1].signal == .lookAgain)
+    #expect(told.all[1].signal == .replaced)
   }
 
   @Test func anothersPutIsHeard() throws {

@@ -24,7 +24,7 @@ package final class MailboxFeed: Sendable {
   private struct State {
     var feeds: [DirectoryFeed] = []
     var workers: [String: DirectoryFeed] = [:]
-    /// Names that were listed a moment ago, and may be reported once more.
+    /// Names that were listed a moment ago, and may be reported once more, each behind its part.
     var listed: Set<String> = []
     var listedAt = Instant(nanoseconds: 0)
   }
@@ -60,8 +60,13 @@ package final class MailboxFeed: Sendable {
     guard part != .claimed else { return }
     var names: [String] = []
     try? home.list(part) { names.append(String(cString: $0)) }
-    state.withLock { ($0.listed, $0.listedAt) = ($0.listed.union(names), .now) }
-    report(names.sorted(), in: part, isListed: true)
+    // A new directory may be reported twice.
+    let news = names.filter { isNews($0, in: part) }
+    state.withLock { state in
+      for name in news { state.listed.insert("\(part.rawValue)/\(name)") }
+      state.listedAt = .now
+    }
+    report(news.sorted(), in: part, isListed: true)
   }
 
   private func add(_ part: MemberDirectory.Part) throws(WormholeError) {
@@ -80,7 +85,7 @@ package final class MailboxFeed: Sendable {
   }
 
   private func report(_ names: [String], in part: MemberDirectory.Part, isListed: Bool = false) {
-    for text in names.unique where isListed || part == .context || isNews(text) {
+    for text in names.unique where isListed || part == .context || isNews(text, in: part) {
       if part == .context {
         guard text.ends(with: ",next"), let from = ContextName.waiting(text) else { continue }
         tell(.context, sender: EscapedName.unescape(from))
@@ -93,11 +98,11 @@ package final class MailboxFeed: Sendable {
   }
 
   /// Whether a name was not reported by the first listing.
-  private func isNews(_ name: String) -> Bool {
+  private func isNews(_ name: String, in part: MemberDirectory.Part) -> Bool {
     state.withLock { state in
       guard !state.listed.isEmpty else { return true }
       if Instant.now - state.listedAt > .seconds(1) { state.listed = [] }
-      return !state.listed.contains(name)
+      return !state.listed.contains("\(part.rawValue)/\(name)")
     }
   }
 

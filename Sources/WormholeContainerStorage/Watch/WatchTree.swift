@@ -257,8 +257,8 @@ final class WatchTree: Sendable {
       // Changes of the container itself are rare, and may be the end of the container.
       if node === root { note(root, isForced: false, &state) }
       // A listener that relies on the order of names has to list first: a new directory had names
-      // before it was watched.
-      let signal = node.isUntold ? WatchSignal.lookAgain : .changed(names)
+      // before it was watched. It is told so once more in a moment, and nothing was lost.
+      let signal = node.isUntold ? WatchSignal.replaced : .changed(names)
       return (node.ears, signal, named, !state.pending.isEmpty)
     }
     for ear in ears { ear.tell(signal) }

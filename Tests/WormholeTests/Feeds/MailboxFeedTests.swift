@@ -121,14 +121,9 @@ import WormholeContainerStorage
     lent.setRoom(0)
     #expect(try lent.end(first.id, .failed))
     try waitFor("requeued one - 1")
-    lent.setRoom(1)
-    let second = try eventually("it is claimed again") { lent.fresh.first }
-    lent.bound([second.id])
-    try waitFor("claimed one - 2")
-    #expect(try lent.end(second.id, .acknowledged))
-    try waitFor("acknowledged one - 2")
     lent.stop()
     feed.stop()
-    #expect(!events.all.contains("acknowledged one - 1"))
+    #expect(!events.all.contains { $0.hasPrefix("acknowledged") })
+    #expect(try jobs.messages.count == 1)
   }
 }
