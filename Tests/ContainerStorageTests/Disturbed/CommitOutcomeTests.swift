@@ -41,8 +41,9 @@ import WormholeSyscalls
   }
 
   /// Without links no previous value can be retained before the exchange.
-  @Test func withoutLinksTheNewValueIsSyncedFirst() throws {
-    let rule = FaultRule(.link, path: "1.d/kept", .fail(.notPermitted))
+  @Test(arguments: [Errno.notPermitted, .notSupported, .notImplemented])
+  func withoutLinksTheNewValueIsSyncedFirst(_ error: Errno) throws {
+    let rule = FaultRule(.link, path: "1.d/kept", .fail(error))
     let calls = try FaultPoints.with([rule]) { try slot.add() }
     let sync = try #require(
       calls.firstIndex { $0.hasPrefix("fsync") && $0.hasSuffix("1.d/next") }, "\(calls)")

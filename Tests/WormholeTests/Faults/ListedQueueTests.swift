@@ -195,4 +195,19 @@ import WormholeSyscalls
     #expect(try peer.deadLetters.isEmpty)
     #expect(try waiting().count == 1)
   }
+
+  /// The message is out of the dead letters: its reason belongs to no message, and is harmless.
+  @Test func aRetryIsNoFailureWhoseReasonStays() throws {
+    let watch = try meeting.another { $0.mailbox.attempts = 1 }.join(as: "watch")
+    let sent = try peer.send(1, .quick())
+    let receiving = try watch.receive { _ in throw Refusal() }
+    try eventually("it is dead") { try !peer.deadLetters.isEmpty }
+    receiving.stop()
+    var isRetried = false
+    let rule = FaultRule(.unlink, path: ",reason", .fail(.inputOutput))
+    try FaultPoints.with([rule]) { isRetried = try peer.retry(id: sent.id) }
+    #expect(isRetried)
+    #expect(try peer.deadLetters.isEmpty)
+    #expect(try waiting().count == 1)
+  }
 }
