@@ -39,7 +39,7 @@ import WormholeSyscalls
       "by each who cannot know of it")
   }
 
-  /// Whoever finds the marker relies on the names beside it, and syncs only those below them.
+  /// A process that finds the marker takes the folders' names for durable.
   @Test func aContainersNamesAreSyncedBeforeItsMarkerHasOne() throws {
     try folder.descriptor.makeDirectory("below", mode: 0o700)
     let path = "\(folder.path)/below/another"
@@ -67,6 +67,20 @@ import WormholeSyscalls
     #expect(try send(to: "jobs", in: .queues) == ["jobs", "queues", "\(root)", "inbox"])
     #expect(try send(to: "others", in: .queues) == ["others", "queues", "inbox"])
     #expect(try send(to: "phone", in: .members) == ["phone", "members", "inbox"])
+  }
+
+  /// The parent of a worker's directory is a part of the queue, whose own name is synced with it.
+  @Test func aWorkersDirectorySaysNothingOfItsQueuesName() throws {
+    let root = try #require(container.path.split(separator: "/").last)
+    let queue = try container.member("jobs", in: .queues)
+    let (worker, presence) = try queue.makeWorker(deadline: nil)
+    let own = try #require(worker.path.split(separator: "/").last)
+    let first = try FaultPoints.with { try worker.makeDurable(.claimed) }
+    #expect(Self.steps(first) == ["fsync \(own)", "fsync workers", "fsync claimed"])
+    let second = try FaultPoints.with { try queue.makeDurable(.workers) }
+    #expect(
+      Self.steps(second) == ["fsync jobs", "fsync queues", "fsync \(root)", "fsync workers"])
+    withExtendedLifetime(presence) {}
   }
 
   /// After a power cut the previous value is used, if one was stored.

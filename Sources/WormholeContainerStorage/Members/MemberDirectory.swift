@@ -199,7 +199,7 @@ package final class MemberDirectory: Sendable {
     try home.sync.sync(home.descriptor)
     try parent.sync.sync(parent.descriptor)
     // The other folders had their names before the container had its marker.
-    if folder == .queues, !parent.isNameDurable.load(ordering: .acquiring) {
+    if folder == .queues, steps.count == 2, !parent.isNameDurable.load(ordering: .acquiring) {
       let root = container.root
       if !Mutants.has(.noFolderSync) { try root.sync.sync(root.descriptor) }
       parent.isNameDurable.store(true, ordering: .releasing)

@@ -235,8 +235,8 @@ struct ContainerOpening {
     for folder in Container.Folder.first where folder != .staging {
       _ = try staging.ensureDirectory(folder.rawValue, in: root)
     }
-    // Before the marker has its name: whoever finds the marker relies on the other names, and syncs
-    // only those below them.
+    // Before the marker has its name: a process that finds the marker takes the names of the
+    // folders and of the container for durable, and syncs only names below the folders.
     if !Mutants.has(.markBeforeSync) {
       try root.sync()
       try Descriptor.syncParent(of: path)
