@@ -61,10 +61,10 @@ package final class MailboxFeed: Sendable {
     var names: [String] = []
     try? home.list(part) { names.append(String(cString: $0)) }
     // A new directory may be reported twice.
-    let news = names.filter { isNews($0, in: part) }
-    state.withLock { state in
-      for name in news { state.listed.insert("\(part.rawValue)/\(name)") }
+    let news = state.withLock { state in
+      if Instant.now - state.listedAt > .seconds(1) { state.listed = [] }
       state.listedAt = .now
+      return names.filter { state.listed.insert("\(part.rawValue)/\($0)").inserted }
     }
     report(news.sorted(), in: part, isListed: true)
   }
