@@ -188,7 +188,7 @@ import Testing
   }
 }
 
-/// What the writer refuses, and what it takes without `Codable`.
+/// Values that the binary writer refuses, and fields that it writes without `Codable`.
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct WriterEdgesTests {
   @Test func aValueThatEncodesNothingIsNothingOnlyAtTheTop() throws {
     struct Silent: Encodable { func encode(to encoder: any Encoder) {} }

@@ -23,9 +23,9 @@ import Wormhole
 
   /// The number of objects is limited too.
   @Test func aBatchOfTooManyObjectsIsSplit() throws {
-    let lists = (0..<4).map { list in (0..<600_000).map { "\(list) \($0)" } }
+    let lists = (0..<2).map { list in (0..<600_000).map { 1_000_000 * list + $0 } }
     let pair = try Pair()
-    #expect(try pair.phone.send(contentsOf: lists, .quick()).map(\.count) == [1, 1, 1, 1])
+    #expect(try pair.phone.send(contentsOf: lists, .quick()).map(\.count) == [1, 1])
   }
 
   @Test func aMessageAboveTheLimitLeavesNothing() throws {

@@ -114,7 +114,7 @@ import WormholeSyscalls
     #expect(try waiting() == [])
   }
 
-  /// One message that cannot be removed does not keep the others.
+  /// A message that cannot be removed does not keep the sweep from the other messages.
   @Test func aSweepGoesOnAfterAMessageThatItCannotSettle() throws {
     let sent = try (1...3).map { try peer.send($0, Self.expiring) }
     pass()

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 import Wormhole
 
-/// Services that end by themselves, and with the task that runs them.
+/// A service ends when its closure returns, and when the task that runs the service is cancelled.
 @Suite struct ServiceTests {
   @Test func withoutASignalACancellationIsAnError() async throws {
     await #expect(throws: CancellationError.self) {
