@@ -15,6 +15,15 @@ struct QueueList {
     var term = 0
     /// The former homes.
     var before: [String] = []
+
+    /// Whether a machine's statement ends the entry of a queue that was given away: it is the heir
+    /// with the term of the move, or a later home.
+    ///
+    /// An heir that was a home before, in a conflict, states the queue with its earlier term, too.
+    /// If the move ended there, the heir would never hear of it.
+    func ends(withHome machine: String, _ term: Int) -> Bool {
+      machine == heir ? term >= self.term || Mutants.has(.endEarly) : term > self.term
+    }
   }
 
   static let folderName = "queues"

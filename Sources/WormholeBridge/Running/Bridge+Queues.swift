@@ -196,8 +196,7 @@ extension Bridge {
   ) {
     guard evicted[machine] == nil, !queues.own.contains(name) else { return }
     let entry = queues.entries[name]
-    // A queue that was given away waits for its heir, or for a later home.
-    if let entry, entry.heir != machine, entry.term >= term { return }
+    if let entry, !entry.ends(withHome: machine, term) { return }
     queues.homes[name] = machine
     do throws(WormholeError) {
       let known = residents[.queue(name)]?.machine

@@ -144,6 +144,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case saveUnlooked
   case neverSave
   case moveWithWorkers
+  case endEarly
   case stayInPlace
   case lendUnrenewed
   case endAnyClaim

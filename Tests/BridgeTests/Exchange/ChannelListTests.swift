@@ -61,6 +61,17 @@ import WormholeSyscalls
     #expect(try queues.entry("jobs") == entry)
   }
 
+  /// The heir may state the queue with an earlier term: it was a home before, in a conflict.
+  @Test(arguments: [
+    ("000000000000000b", 2, false), ("000000000000000b", 3, true), ("000000000000000b", 4, true),
+    ("000000000000000c", 3, false), ("000000000000000c", 4, true),
+  ])
+  func aMoveEndsWithTheHeirsTermOrALaterHome(_ machine: String, _ term: Int, _ ends: Bool) {
+    var entry = QueueList.Entry()
+    (entry.heir, entry.term) = ("000000000000000b", 3)
+    #expect(entry.ends(withHome: machine, term) == ends)
+  }
+
   /// Four threads add ten names each.
   private func addAtOnce(
     _ add: @escaping @Sendable (String) throws -> Void

@@ -208,6 +208,27 @@ import WormholeSyscalls
     withExtendedLifetime(members) {}
   }
 
+  /// Of two homes, one gives the queue to the other: a third machine follows.
+  ///
+  /// The other one states the queue all the time, so the statement is no sign of the move.
+  @Test func aThirdMachineFollowsTheMoveThatEndsAConflict() throws {
+    guard let scene = try QueueScene.start(3, isNamed: false) else { return }
+    try scene.killBridge(0)
+    try scene.name(on: 1)
+    try scene.waitUntil(2, states: "queue 'jobs': home \(scene.identity(of: 1))")
+    try scene.name(on: 0)
+    try scene.machines[0].start()
+    for machine in 0..<2 {
+      try scene.waitUntil(machine, states: "its home is machine")
+      try scene.work(machine)
+    }
+    try scene.name(on: 1, to: 0)
+    try scene.waitUntil(2, states: "queue 'jobs': home \(scene.identity(of: 0))")
+    let member = try scene.machines[2].container.join(as: "sender")
+    try checkDelivered([try member.queue("jobs", of: Int.self).send(1, wanted)], scene)
+    withExtendedLifetime(member) {}
+  }
+
   /// Jobs of one key are handled one after the other, whichever machine handles each of them.
   @Test func keysKeepTheirOrderAcrossMachines() throws {
     guard let scene = try QueueScene.start(3) else { return }
