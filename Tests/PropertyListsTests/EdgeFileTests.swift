@@ -94,6 +94,14 @@ import Testing
     for real in [edge, -edge, 1e300] {
       refuses(.invalidValue, "a number not representable as Float") { _ = try read(real) }
     }
+    let integer = try BinaryEncoder().encode([1 << 53 + 1])
+    refuses(.invalidValue, "a number not representable as Float") {
+      _ = try BinaryDecoder().decode([Float].self, from: integer)
+    }
+    let text = try BinaryEncoder().encode(["1"])
+    refuses(.typeMismatch, "a string where Float is expected") {
+      _ = try BinaryDecoder().decode([Float].self, from: text)
+    }
   }
 
   /// 2^53 + 1 is the first integer that a `Double` cannot hold.

@@ -69,18 +69,20 @@ extension DecodingSession {
   }
 
   /// Decodes a real, also from an integer that a `Double` represents exactly.
-  func double(_ object: Int) throws -> Double {
+  func double(_ object: Int) throws -> Double { try double(object, for: Double.self) }
+
+  private func double(_ object: Int, for type: any Any.Type) throws -> Double {
     let head = head(of: object)
     if head.kind == .real { return document.read { $0.real(head) } }
-    guard head.kind == .integer else { throw mismatch(Double.self, object) }
+    guard head.kind == .integer else { throw mismatch(type, object) }
     guard let value = document.read({ $0.integer(head) }).doubleValue else {
-      throw corrupted("a number not representable as Double", object)
+      throw corrupted("a number not representable as \(type)", object)
     }
     return value
   }
 
   func float(_ object: Int) throws -> Float {
-    let double = try double(object)
+    let double = try double(object, for: Float.self)
     let value = Float(double)
     guard value.isFinite || !double.isFinite else {
       throw corrupted("a number not representable as Float", object)
