@@ -152,7 +152,12 @@ package enum FileCopy {
           throw .system(error)
         }
         offset += count
-        guard count == part.count else { throw .shrank(to: offset) }
+        guard count == part.count else {
+          // The file may have become shorter than what was read before.
+          var now = offset
+          try system { () throws(Errno) in now = min(now, try file.status().size) }
+          throw .shrank(to: now)
+        }
         guard goesOn(offset - range.lowerBound) else { throw .cancelled }
       }
     }
