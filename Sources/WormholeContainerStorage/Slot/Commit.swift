@@ -243,6 +243,7 @@ struct Commit {
         try moveIn(.notReplacing)
         return .committed
       } catch {
+        try? staging.descriptor.unlink(Self.next)
         guard error == .noSuchFile || error == .fileExists else { throw error }
         return .superseded
       }

@@ -92,6 +92,7 @@ import WormholeSyscalls
       #expect(error.code == .full)
       #expect(error.errno == Errno.noSpace.rawValue)
     }
+    #expect(try staged() == [])
     #expect(container.counters.reruns == 0)
     #expect(try slot.number() == 1)
     #expect(try slot.add(durability: .power) == 2)
