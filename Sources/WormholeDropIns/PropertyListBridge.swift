@@ -13,9 +13,22 @@ package struct NotAPropertyList: Error, CustomStringConvertible {
     self.type = type
   }
 
+  /// Whether the object is a container below more containers than a property list can nest.
+  private(set) var isTooDeep = false
+
+  static func tooDeep(_ any: Any, at place: String) -> NotAPropertyList {
+    var error = NotAPropertyList(place: "\(place.prefix(100))…", type: "\(Swift.type(of: any))")
+    error.isTooDeep = true
+    return error
+  }
+
   package var description: String {
-    "\(place.isEmpty ? "the value" : "'\(place)'") has the type \(type), which no property list "
-      + "can contain"
+    guard !isTooDeep else {
+      return "'\(place)' contains more than \(PropertyListLimits.default.depth) containers in each "
+        + "other, and no property list can"
+    }
+    return "\(place.isEmpty ? "the value" : "'\(place)'") has the type \(type), which no property "
+      + "list can contain"
   }
 }
 
@@ -26,17 +39,18 @@ extension PropertyListValue {
   /// Accepts texts, numbers, booleans, data, dates, arrays, and dictionaries with texts as keys; an
   /// optional counts as its content. Refuses `NSNull`, `URL`, an empty optional and all other
   /// types.
-  package init(any: Any) throws(NotAPropertyList) { self = try Self.take(any, at: "") }
+  package init(any: Any) throws(NotAPropertyList) { self = try Self.take(any, at: "", 0) }
 
   /// Converts a dictionary.
   package static func dictionary(
     any: [String: Any]
   ) throws(NotAPropertyList) -> [String: PropertyListValue] {
-    try take(any, at: "")
+    try take(any, at: "", 0)
   }
 
+  /// - Parameter depth: how many containers the object is in.
   private static func take(
-    _ any: Any, at place: String
+    _ any: Any, at place: String, _ depth: Int
   ) throws(NotAPropertyList) -> PropertyListValue {
     // The order matters: a number can be cast to several types, and a text to no other type.
     switch any {
@@ -46,24 +60,26 @@ extension PropertyListValue {
     case let data as Data: return .data(data)
     case let date as Date: return .date(date)
     case let values as [Any]:
+      guard depth < PropertyListLimits.default.depth else { throw .tooDeep(any, at: place) }
       var taken: [PropertyListValue] = []
       taken.reserveCapacity(values.count)
       for (index, value) in values.enumerated() {
-        taken.append(try take(value, at: "\(place)[\(index)]"))
+        taken.append(try take(value, at: "\(place)[\(index)]", depth + 1))
       }
       return .array(taken)
-    case let values as [String: Any]: return .dictionary(try take(values, at: place))
+    case let values as [String: Any]: return .dictionary(try take(values, at: place, depth))
     default: throw NotAPropertyList(place: place, type: "\(type(of: any))")
     }
   }
 
   private static func take(
-    _ values: [String: Any], at place: String
+    _ values: [String: Any], at place: String, _ depth: Int
   ) throws(NotAPropertyList) -> [String: PropertyListValue] {
+    guard depth < PropertyListLimits.default.depth else { throw .tooDeep(values, at: place) }
     var taken: [String: PropertyListValue] = [:]
     taken.reserveCapacity(values.count)
     for (key, value) in values {
-      taken[key] = try take(value, at: place.isEmpty ? key : "\(place).\(key)")
+      taken[key] = try take(value, at: place.isEmpty ? key : "\(place).\(key)", depth + 1)
     }
     return taken
   }

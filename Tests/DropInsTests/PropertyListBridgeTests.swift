@@ -64,6 +64,25 @@ import WormholePropertyLists
     #expect(
       refused(Refused()) == "the value has the type Refused, which no property list can contain")
   }
+
+  /// Beyond the limit, a conversion would need ever more of the thread's stack.
+  @Test(.blocking, arguments: [false, true])
+  func whatIsNestedTooDeepIsRefused(_ isArray: Bool) throws {
+    func nested(_ depth: Int) -> Any {
+      var any: Any = 1
+      for _ in 0..<depth { any = isArray ? [any] : ["a": any] }
+      return any
+    }
+    #expect(throws: Never.self) { try PropertyListValue(any: nested(128)) }
+    let error = #expect(throws: NotAPropertyList.self) {
+      try PropertyListValue(any: nested(129))
+    }
+    let place = isArray ? String(repeating: "[0]", count: 34) : String(repeating: "a.", count: 50)
+    #expect(
+      error?.description
+        == "'\(place.prefix(100))…' contains more than 128 containers in each other, and no "
+        + "property list can")
+  }
 }
 
 private struct Refused {}
