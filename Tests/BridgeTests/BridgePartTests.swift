@@ -1,0 +1,173 @@
+import FoundationEssentials
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// What a bridge writes, reads and refuses in its own files, without servers.
+@Suite(.blocking) struct BridgePartTests {
+  private let folder: TemporaryDirectory
+  private let container: SharedContainer
+  private static let (own, other, third) = (
+    "000000000000000a", "000000000000000b", "000000000000000c"
+  )
+
+  init() throws {
+    folder = try TemporaryDirectory()
+    container = try SharedContainer(directory: folder.path + "/c")
+  }
+
+  /// A file whose name survives a power cut must have its content then, too.
+  @Test func aFileIsSyncedBeforeItHasItsName() throws {
+    let bridge = try BridgeFolder(["out", Self.other], of: container.storage)
+    let bytes: [UInt8] = [1]
+    let rule = FaultRule(.fsync, persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try bridge.write("a", bytes) }
+      #expect(throws: Never.self) { try bridge.write("b", bytes, sync: false) }
+    }
+    #expect(try bridge.names() == ["b"])
+  }
+
+  // MARK: Status
+
+  @Test func theStatusIsWrittenWhenItHasChangedOrIsOld() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    func state() throws -> String? {
+      try one.bridge.folder.read(Bridge.statusName)?["state"]?.stringValue
+    }
+    one.bridge.writeStatus()
+    #expect(try state() == "connecting")
+    try one.bridge.folder.remove(Bridge.statusName)
+    one.bridge.writeStatus()
+    #expect(try state() == nil, "nothing has changed")
+    one.bridge.written?.at = .longAgo
+    one.bridge.writeStatus()
+    #expect(try state() == "connecting")
+    one.bridge.writeStatus(isOver: true)
+    #expect(try state() == "over")
+  }
+
+  @Test func theStatusHasALineForEachMatter() throws {
+    let status: PropertyListValue = [
+      "machine": .string(Self.own), "group": "g", "state": "serving", "generation": 3,
+      "trouble": "it rains",
+      "machines": [
+        Self.third: ["trouble": "the disk is full"],
+        Self.other: ["next": 5, "confirmed": 2, "received": 7, "running": 2],
+      ],
+      "channels": [
+        "seats": ["home": .string(Self.own), "version": 3], "far": ["trouble": "too large"],
+      ],
+      "queues": ["jobs": ["home": .string(Self.other), "lent": 3, "trouble": "moves"]],
+      "conflicts": ["bob": "two homes"],
+    ]
+    try BridgeFolder(of: container.storage).write(Bridge.statusName, status, sync: false)
+    let read = try #require(try BridgeStatus.read(container))
+    #expect(!read.isRunning)
+    #expect(
+      read.lines == [
+        "machine \(Self.own) of group 'g': over, start 3", "trouble: it rains",
+        "to \(Self.other): 2 of 4 confirmed, 7 received, 2 members run",
+        "to \(Self.third): the disk is full", "channel 'far': home not known yet: too large",
+        "channel 'seats': home this machine, version 3",
+        "queue 'jobs': home \(Self.other), 3 lent: moves", "conflict: 'bob': two homes",
+      ])
+  }
+
+  @Test func aContainerWithoutABridgeHasNoMachine() throws {
+    let error = #expect(throws: WormholeError.self) { _ = try BridgeStatus.place(container) }
+    #expect(error?.code == .notFound)
+    #expect(error?.reason == "no bridge has ever served this container")
+    // The question makes nothing.
+    #expect(try !container.storage.hasBridge)
+  }
+
+  // MARK: Commands
+
+  @Test func aQueueWithAHomeElsewhereIsNotNamed() throws {
+    let list = try QueueList(of: container.storage)
+    var entry = QueueList.Entry()
+    (entry.heir, entry.term) = (Self.other, 1)
+    try list.replace("given", by: entry)
+    let given = #expect(throws: WormholeError.self) {
+      _ = try Bridge.addQueue("given", of: container)
+    }
+    #expect(given?.code == .conflict)
+    #expect(given?.reason == "its home moves to machine \(Self.other)")
+    #expect(try list.entry("given") == entry)
+    _ = try Carrier(container).proxy(ofQueue: "far", on: Self.other)
+    let far = #expect(throws: WormholeError.self) {
+      _ = try Bridge.addQueue("far", of: container)
+    }
+    #expect(far?.code == .conflict)
+    #expect(far?.reason == "its home is another machine, '\(Self.other)'")
+    #expect(try list.entry("far") == nil)
+  }
+
+  /// A running bridge would go on under the machine's former name.
+  @Test func aContainerWithABridgeBecomesNoNewMachine() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let error = #expect(throws: WormholeError.self) {
+      _ = try MachineRejoin.run(container, drops: false)
+    }
+    #expect(error?.code == .conflict && error?.reason == "a bridge serves the container")
+    #expect(try BridgeStatus.place(container).machine == one.machine)
+  }
+
+  // MARK: Heartbeats
+
+  @Test func aBeatStatesItsIntervalWithinLimits() throws {
+    let stated: [(Duration, Duration)] = [
+      (.zero, .seconds(1)), (.milliseconds(999), .seconds(1)), (.seconds(5), .seconds(5)),
+      (.seconds(60), .seconds(60)), (.seconds(61), .seconds(60)),
+    ]
+    for (interval, expected) in stated {
+      let bytes = try #require(
+        Heartbeat.bytes(generation: 7, [], full: ["bob"], interval: interval))
+      let beat = try #require(Heartbeat(bytes, .now))
+      #expect(beat.interval == expected && beat.longestSilence == expected * 4)
+      #expect(beat.generation == 7 && beat.full == ["bob"])
+    }
+  }
+
+  /// Whoever has the right may send anything.
+  @Test func whatABeatMayNotStateIsLeftOut() throws {
+    let run: PropertyListValue = [
+      "incarnation": "0123456789abcdef", "program": "p", "since": .date(Date()),
+    ]
+    func changed(_ key: String, _ value: PropertyListValue) -> PropertyListValue {
+      var list = run.dictionaryValue ?? [:]
+      list[key] = value
+      return .dictionary(list)
+    }
+    let long = { (count: Int) in PropertyListValue.string(String(repeating: "x", count: count)) }
+    let list: PropertyListValue = [
+      "generation": 1, "every": .real(.nan),
+      "here": [
+        "al": run, "long": changed("program", long(1024)),
+        "longer": changed("program", long(1025)), "nobody": changed("incarnation", "x"),
+      ],
+      "work": [
+        "none": work(-1), "empty": work(0), "most": work(1024), "more": work(1025),
+      ],
+      "heirs": ["sound": ["machine": .string(Self.other), "term": 2], "torn": ["term": 2]],
+      "late": ["a", 1],
+    ]
+    let beat = try #require(Heartbeat(try BinaryEncoder().encode(list), .now))
+    #expect(beat.running.keys.sorted() == ["al", "long"])
+    #expect(beat.work.keys.sorted() == ["empty", "most"])
+    #expect(beat.work["most"]?.held == ["a"])
+    #expect(beat.heirs == ["sound": Heartbeat.Heir(machine: Self.other, term: 2, before: [])])
+    #expect(beat.late == ["a"] && beat.interval == .seconds(1))
+  }
+
+  private func work(_ room: Int64) -> PropertyListValue {
+    ["machine": .string(Self.own), "room": .integer(room), "held": ["a", 1]]
+  }
+}
