@@ -1,0 +1,97 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import Wormhole
+
+/// Claims of a queue's worker: their numbers, their loss, and their way back.
+@Suite(.blocking) struct QueueClaimTests {
+  private let meeting: Meeting
+  private let queue: Wormhole.Queue<Int>
+
+  init() throws {
+    meeting = try Meeting()
+    queue = meeting.container.queue("jobs")
+  }
+
+  private func workers() throws -> [String] { try meeting.names("queues/jobs/workers") }
+
+  private func next(_ callers: QueueCallers) throws -> Message {
+    try #require(callers.next(until: .now + patience))
+  }
+
+  /// The only claim of a worker.
+  private func claim(of worker: String) throws -> ClaimedName {
+    let files = try meeting.names("queues/jobs/workers/\(worker)/claimed")
+    #expect(files.count == 1)
+    return try #require(files.first.flatMap { ClaimedName($0) })
+  }
+
+  /// The loss is known from the renewal on, and still ends the claim only with its handler.
+  @Test func aClaimThatItsRenewalFindsGoneIsLateAndHoldsUpNoWorker() throws {
+    try queue.send(1, .quick())
+    let callers = try queue.callers(handlingDeadline: nil)
+    let late = try next(callers)
+    let worker = try #require(try workers().first)
+    let claimed = try claim(of: worker)
+    // As another worker returns a claim that has lasted too long.
+    let jobs = try meeting.folder("queues/jobs")
+    try? jobs.makeDirectory("claimed", mode: 0o700)
+    try jobs.rename(
+      "workers/\(worker)/claimed/\(claimed.text)", to: jobs, "claimed/\(claimed.name.text)~1")
+    let second = try next(callers)
+    #expect(try Handed(second) == Handed(1, 2))
+    let renewal = try failure { try late.renew() }
+    #expect(renewal.code == .superseded)
+    #expect(renewal.operation == "renew the claim of message")
+    let end = try failure { try late.acknowledge() }
+    #expect(end.code == .superseded && end.operation == "acknowledge message")
+    #expect(throws: Never.self) { try late.acknowledge() }
+    #expect(throws: Never.self) { try late.renew() }
+    try second.acknowledge()
+    #expect(try queue.messages.isEmpty)
+    callers.stop()
+    #expect(try workers() == [])
+  }
+
+  /// With the same numbers, two workers could return a message under one name.
+  @Test func workersNumberTheirClaimsByTheirOwnNames() throws {
+    try queue.send(contentsOf: [1, 2], .quick())
+    var held: [(callers: QueueCallers, message: Message)] = []
+    var seen: Set<String> = []
+    for _ in 1...2 {
+      let callers = try queue.callers(handlingDeadline: nil)
+      let worker = try #require(try workers().first { !seen.contains($0) })
+      seen.insert(worker)
+      let message = try next(callers)
+      held.append((callers, message))
+      let digits = try #require(Int(worker.prefix(8), radix: 16))
+      #expect(try claim(of: worker).claim == digits % ClaimedName.lastClaim + 1)
+    }
+    for one in held {
+      try one.message.acknowledge()
+      one.callers.stop()
+    }
+    #expect(try workers() == [])
+  }
+
+  @Test func whatCannotBeDeadLetteredIsKeptAndGoesBackWithTheEndOfItsWorker() throws {
+    let full = try meeting.another {
+      $0.mailbox.attempts = 1
+      $0.mailbox.maximumDeadLetters = 0
+    }.queue("jobs", of: Int.self)
+    let sent = try full.send(1, .quick())
+    let callers = try full.callers(handlingDeadline: nil)
+    let message = try next(callers)
+    let error = try failure { try message.fail("no paper") }
+    #expect(error.code == .full && error.subject == sent.id)
+    #expect(try workers().count == 1)
+    callers.stop()
+    #expect(try workers() == [])
+    #expect(try queue.messages.map(\.id) == [sent.id])
+    #expect(try meeting.names("queues/jobs/claimed").map { $0.hasSuffix("~1") } == [true])
+    #expect(try queue.deadLetters.isEmpty)
+  }
+}

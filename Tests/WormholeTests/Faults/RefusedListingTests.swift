@@ -1,0 +1,49 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+import WormholeTesting
+
+@testable import Wormhole
+
+/// A receiver whose listing of the inbox the system refuses for a moment.
+@Suite(.blocking) struct RefusedListingTests {
+  @Test func aRefusedListingOfAnInboxIsRepeatedAfterASecond() throws {
+    let (clock, logged) = (TestClock(), Heard<String>())
+    let meeting = try Meeting {
+      $0.clock = clock
+      $0.log = { logged.add($0.text) }
+    }
+    let watch = try meeting.container.join(as: "watch")
+    try meeting.another().peer("watch").send(1, .quick())
+    let (mailbox, runner) = (watch.mailbox, Worker(on: WorkQueue()))
+    let number = try mailbox.add(runner, kinds: nil)
+    // No caller waits for the receiver, so that only this thread makes its steps.
+    runner.begin(isAsked: { false }) {}
+    func step() -> Mailbox.Step { mailbox.step(for: number, until: { false }) }
+    let rule = FaultRule(.getdents, path: "watch/inbox", persistent: true, .fail(.inputOutput))
+    var due: Int64?
+    FaultPoints.with([rule]) { if case .idle(let moment) = step() { due = moment } }
+    #expect(due == clock.present.nanoseconds + 1_000_000_000)
+    #expect(logged.all.contains { $0.hasPrefix("cannot list the inbox of 'watch': ") })
+    clock.advance(by: .milliseconds(999))
+    guard case .idle(let again) = step() else {
+      Issue.record("it is listed before the end of the pause")
+      return
+    }
+    #expect(again == due)
+    clock.advance(by: .milliseconds(1))
+    guard case .work(.file(let file)) = step() else {
+      Issue.record("the message does not come")
+      return
+    }
+    let hand = BatchCursor(file)
+    let message = try #require(hand.next())
+    #expect(try Handed(message) == Handed(1))
+    try message.acknowledge()
+    runner.end()
+    mailbox.remove(number)
+    watch.leave()
+  }
+}
