@@ -1,0 +1,29 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// A put whose second name another program has taken changes nothing.
+@Suite(.blocking) struct AliasLinkTests {
+  @Test func aLinkToAnotherTargetIsNeitherTakenForTheAliasNorReplaced() throws {
+    let log = Heard<String>()
+    let meeting = try Meeting { $0.log = { log.add($0.text) } }
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
+    try meeting.folder.descriptor.makeSymbolicLink("film", to: "elsewhere")
+    let error = try failure { try channel.put("Metropolis", alias: alias) }
+    #expect(error.errno == Errno.fileExists.rawValue)
+    #expect(error.operation == "create link" && error.subject == alias.location)
+    #expect(try channel.value == nil)
+    #expect(try meeting.folder.descriptor.readSymbolicLink("film") == Array("elsewhere".utf8))
+    // A clear of the unwritten channel does not take the link for its own either.
+    #expect(try channel.clear(alias: alias) == 0)
+    #expect(log.all.filter { $0.contains("may not match") } == [])
+    try meeting.folder.descriptor.unlink("film")
+    #expect(try channel.put("Metropolis", alias: alias) > 0)
+    let target = try meeting.folder.descriptor.readSymbolicLink("film")
+    #expect(String(decoding: target, as: UTF8.self) == "c/channels/film/value.plist")
+  }
+}

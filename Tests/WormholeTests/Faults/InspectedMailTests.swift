@@ -1,0 +1,44 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// The inspection of messages tells the library's own files from foreign files.
+@Suite(.blocking) struct InspectedMailTests {
+  /// A message whose sender has chosen the ID has a second name, and a directory of files has a
+  /// record of its size.
+  @Test func theLibrarysOwnNamesAmongTheFilesAreNoFindings() throws {
+    let pair = try Pair()
+    let container = pair.meeting.container
+    try pair.phone.send(1, .quick { $0.id = "one" })
+    try #require(try pair.files("files").contains { $0.hasPrefix("id,") })
+    let own = container.inspectMail()
+    #expect(own.contains { $0.what == "1 message waits" })
+    #expect(own.filter { $0.what.contains("foreign") } == [])
+    try pair.meeting.folder.write("", to: "c/members/watch/files/mine")
+    let foreign = container.inspectMail().filter { $0.what.contains("foreign") }
+    #expect(foreign.count == 1)
+    #expect(foreign.allSatisfy { $0.subject.hasSuffix("members/watch/files/mine") })
+  }
+
+  /// The remains of a guest that does not run are the subject of another inspection.
+  @Test func onlyGuestsThatRunAreInspected() throws {
+    let meeting = try Meeting()
+    let guest = try meeting.container.guest()
+    let (own, dead) = ("guests/\(guest.address)", "guests/0123456789abcdef")
+    let folder = meeting.folder
+    for name in ["", "/live"] {
+      try folder.descriptor.makeDirectory("c/\(dead)\(name)", mode: 0o700)
+    }
+    for place in [own, dead] { try folder.write("", to: "c/\(place)/live/mine") }
+    let findings = meeting.container.inspectMail()
+    #expect(findings.count == 1)
+    #expect(
+      findings.allSatisfy {
+        $0.subject.hasSuffix("\(own)/live/mine") && $0.what.contains("foreign")
+      }, "\(findings)")
+    guest.leave()
+  }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import TestSupport
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// What a program learns when a lock, a member or a container ends under its tasks.
+@Suite struct TaskEndTests {
+  /// The lock file of the next generation shows that another process has taken the lock over.
+  @Test func aTaskLearnsThatItsLockWasTakenOver() async throws {
+    let meeting = try Meeting()
+    let (lock, folder, ran) = (meeting.container.lock("till"), meeting.folder, Heard<Int>())
+    let error = try await failure {
+      try await lock.hold {
+        await Task.yield()
+        try folder.write("", to: "c/system/lock.till/lock/2")
+        ran.add(1)
+      }
+    }
+    #expect(error.code == .superseded && error.subject == "till")
+    #expect(
+      error.reason == "another process took over the lock while this process held it")
+    #expect(ran.all == [1])
+  }
+
+  /// The error of the body counts, as without a takeover.
+  @Test func theErrorOfTheBodyComesBeforeATakeover() async throws {
+    let meeting = try Meeting()
+    let (lock, folder) = (meeting.container.lock("till"), meeting.folder)
+    await #expect(throws: Missing.self) {
+      try await lock.hold {
+        await Task.yield()
+        try folder.write("", to: "c/system/lock.till/lock/2")
+        throw Missing()
+      }
+    }
+  }
+
+  @Test func aClosureThatOutlivesItsMemberIsLogged() async throws {
+    let log = Heard<LogEntry>()
+    let meeting = try Meeting { $0.log = { log.add($0) } }
+    let sender = try await meeting.another().join(as: "phone")
+    let watch = try await meeting.container.join(as: "watch")
+    try await sender.peer("watch").send(1, .quick())
+    let (begun, mayEnd) = (Heard<Int>(), Monitor(false))
+    try watch.receive { message in
+      begun.add(message.attempt)
+      while !mayEnd.withLock({ $0 }) { await Task.yield() }
+    }
+    try await begun.comes("the closure") { $0 == [1] }
+    let time = Duration.milliseconds(20)
+    await watch.leave(within: time)
+    mayEnd.withLock { $0 = true }
+    let entry = try #require(log.all.first { $0.text.contains("leaves though") })
+    #expect(entry.level == .warning && entry.member == "watch")
+    #expect(
+      entry.text == "'watch' leaves though 1 of its closures have not returned within \(time): "
+        + "their messages will be redelivered, as another attempt")
+    await sender.leave()
+  }
+
+  @MainActor @Test func theEndOfAModelsContainerIsLoggedOnce() async throws {
+    let entries = Heard<LogEntry>()
+    let meeting = try Meeting()
+    let container = try meeting.another { $0.log = { entries.add($0) } }
+    let model = try ObservableChannel(container.channel("config", default: 4))
+    #expect(model.value == 4)
+    try FileManager.default.removeItem(atPath: meeting.path)
+    try await becomes("the log entry") { entries.all.contains { $0.channel == "config" } }
+    #expect(entries.all.filter { $0.channel == "config" }.map(\.code) == [.notAContainer])
+    #expect(model.value == 4, "the last value stays")
+  }
+}
