@@ -1,0 +1,86 @@
+import Foundation
+import MMWormhole
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+
+/// A wormhole whose listeners and messenger change while messages are pending or calls in progress.
+@Suite(.blocking) struct WormholeChangeTests {
+  private let group: String
+  private let queue = DispatchQueue(label: "listeners")
+  private let heard = Heard<String>()
+
+  init() throws {
+    try GroupsRoot.use()
+    group = "group.test.\(UUID().uuidString)"
+  }
+
+  /// A transport calls the listener itself, so the message certainly waits.
+  @Test func whoHasStoppedReceivesNoPendingMessage() {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    for name in ["stopped", "kept"] {
+      wormhole.listenForMessage(withIdentifier: name) { [heard] in
+        heard.add("\(name) \($0 ?? "nothing")")
+      }
+    }
+    queue.suspend()
+    for name in ["stopped", "kept"] {
+      wormhole.notifyListenerForMessage(withIdentifier: name, message: "text" as NSString)
+    }
+    wormhole.stopListeningForMessage(withIdentifier: "stopped")
+    queue.resume()
+    queue.sync {}
+    #expect(heard.all == ["kept text"])
+    wormhole.stopListeningForMessage(withIdentifier: "kept")
+  }
+
+  /// Replaces its messenger just after the next look at it, as another thread may do.
+  private final class Switching: MMWormhole {
+    var next: (any MMWormholeTransiting)?
+
+    override var wormholeMessenger: any MMWormholeTransiting {
+      get {
+        let now = super.wormholeMessenger
+        if let next {
+          self.next = nil
+          super.wormholeMessenger = next
+        }
+        return now
+      }
+      set { super.wormholeMessenger = newValue }
+    }
+  }
+
+  @Test func aListenerThatStartsWhileTheMessengerIsReplacedHearsTheNewOne() throws {
+    let wormhole = Switching(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    wormhole.next = MMWormholeFileTransiting(
+      applicationGroupIdentifier: group, optionalDirectory: "elsewhere")
+    wormhole.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    #expect(wormhole.next == nil)
+    wormhole.passMessageObject("text" as NSString, identifier: "m")
+    try heard.wait("the message") { $0 == ["text"] }
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "elsewhere")
+    #expect(other.message(withIdentifier: "m") as? String == "text")
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
+
+  /// The session of this process is not active, so each request fails.
+  @Test func whatASessionRefusesIsToldWithItsIdentifier() {
+    let wormhole = MMWormhole(
+      applicationGroupIdentifier: group, optionalDirectory: nil, transitingType: .sessionContext)
+    let failures = Heard<WormholeError>()
+    wormhole.failureHandler = { error in
+      if let error = error as? WormholeError { failures.add(error) }
+    }
+    wormhole.passMessageObject("text" as NSString, identifier: "name")
+    wormhole.clearMessageContents(forIdentifier: "other")
+    #expect(failures.all.map(\.code) == [.rejected, .rejected])
+    #expect(failures.all.map(\.subject) == ["name", "other"])
+    let texts = failures.all.map(\.description)
+    #expect(texts.first?.hasPrefix("cannot pass message 'name': ") == true)
+    #expect(texts.allSatisfy { $0.count > "cannot pass message 'other': ".count })
+  }
+}
