@@ -1,0 +1,43 @@
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import WormholeSyscalls
+
+/// Several closures for one signal in one process.
+///
+/// The signals here are those that a process may have at any time, and that end no process: for a
+/// changed window, and for urgent data at a socket.
+@Suite(.blocking, .notSanitized("the sanitizer delays the handlers of signals"))
+struct SharedSignalTests {
+  private static let changedWindow: Int32 = 28
+  private static let urgentData: Int32 = 23
+  private let own = Child(process: Processes.current)
+
+  /// The first of two services in a process may end before the second.
+  @Test func theEndOfOneClosureLeavesTheSignalToTheOther() throws {
+    let heard = Monitor<[String]>([])
+    let first = try CaughtSignals([Self.changedWindow]) { heard.signal { $0.append("first") } }
+    let second = try CaughtSignals([Self.changedWindow]) { heard.signal { $0.append("second") } }
+    defer { second.end() }
+    first.end()
+    try own.send(number: Self.changedWindow)
+    let calls = heard.wait(until: .now + patience) { $0.isEmpty ? nil : $0 }
+    #expect(calls == ["second"])
+  }
+
+  /// And a later catch begins again, with a thread of its own.
+  @Test func aSignalCallsEachOfItsClosuresOnce() throws {
+    let heard = Monitor<[String]>([])
+    for round in 1...3 {
+      let caught = try ["a", "b"].map { name in
+        try CaughtSignals([Self.urgentData]) { heard.signal { $0.append("\(name)\(round)") } }
+      }
+      try own.send(number: Self.urgentData)
+      let count = heard.wait(until: .now + patience) { $0.count >= 2 * round ? $0.count : nil }
+      #expect(count == 2 * round)
+      for one in caught { one.end() }
+    }
+    #expect(heard.withLock { $0.sorted() } == ["a1", "a2", "a3", "b1", "b2", "b3"])
+  }
+}
