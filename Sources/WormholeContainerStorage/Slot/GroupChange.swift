@@ -52,12 +52,37 @@ private struct GroupChange {
   }
 
   mutating func run(_ body: ([Slot.Content]) throws -> [SlotChange]) throws {
-    for _ in 0...LockMachine.rerunLimit where try runOnce(slots[...], body) {
-      // Synced after unlocking: waiters can commit in the meantime and share the syncs.
-      for commit in unsynced { try commit.syncName(operation) }
+    for _ in 0...LockMachine.rerunLimit {
+      let isDone: Bool
+      do {
+        isDone = try runOnce(slots[...], body)
+      } catch let error as WormholeError {
+        // The error names the values that have changed: these are durable, too.
+        guard let lost = syncNames() else { throw error }
+        throw WormholeError(
+          error.code, operation, error.subject, because: "\(error.reason); \(lost)",
+          hint: error.hint)
+      }
+      guard isDone else { continue }
+      if let failure = syncNames() { throw failure }
       return
     }
     throw superseded
+  }
+
+  /// Syncs the names of all commits, also after a failure; returns the first error.
+  ///
+  /// Called after unlocking: waiters can commit in the meantime and share the syncs.
+  private func syncNames() -> WormholeError? {
+    var failure: WormholeError?
+    for commit in unsynced {
+      do throws(WormholeError) {
+        try commit.syncName(operation)
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    return failure
   }
 
   /// Takes the locks in order; false if the change has to run again.

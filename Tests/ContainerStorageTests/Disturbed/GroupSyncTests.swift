@@ -1,0 +1,71 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholePropertyLists
+import WormholeSyscalls
+
+/// Changes of several values that fail in part: what was changed is synced all the same.
+@Suite(.blocking) struct GroupSyncTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let left: Slot
+  private let right: Slot
+
+  init() throws {
+    (folder, container) = try Container.forTest()
+    left = try container.slot(.channels, "left")
+    right = try container.slot(.channels, "right")
+    for slot in [left, right] { try slot.add(durability: .power) }
+  }
+
+  private func hasSynced(_ name: String, _ calls: [String]) -> Bool {
+    calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/channels/\(name)") }
+  }
+
+  /// The error says that the first value has changed: a power cut must not undo that.
+  @Test func theDonePartOfADurableChangeIsSynced() throws {
+    let rule = FaultRule(.rename, path: "right/value.plist", .fail(.inputOutput))
+    let calls = try FaultPoints.with([rule]) {
+      let error = try failure { try container.move([left, right], durability: .power) }
+      #expect(error.code == .partlyDone)
+    }
+    #expect(try left.number() == 0)
+    #expect(try right.number() == 1)
+    #expect(hasSynced("left", calls), "\(calls)")
+  }
+
+  /// The error of the first directory concerns the first value only.
+  @Test func aDirectoryThatCannotBeSyncedKeepsNoOtherFromBeingSynced() throws {
+    // The first sync is that of the new file.
+    let rule = FaultRule(.fsync, path: "/channels/left", number: 2, .fail(.inputOutput))
+    let calls = try FaultPoints.with([rule]) {
+      let error = try failure { try container.move([left, right], durability: .power) }
+      #expect(error.code == .notDurable)
+      #expect(error.subject == "left")
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try left.number() == 0)
+    #expect(try right.number() == 2)
+    #expect(hasSynced("right", calls), "\(calls)")
+  }
+
+  /// A value that is too large for its file is found before the first commit.
+  @Test func oneValueThatIsTooLargeKeepsAllAsTheyWere() throws {
+    var options = ContainerOptions.testing()
+    options.largestFile = 1000
+    let small = try Container.open(container.path, options: options)
+    let slots = try ["left", "right"].map { try small.slot(.channels, $0) }
+    let bytes = try BinaryEncoder().encode(String(repeating: "x", count: 2000))
+    let error = try failure {
+      try small.change(slots, "move") { _ in [.put(try BinaryEncoder().encode(5)), .put(bytes)] }
+    }
+    #expect(error.code == .tooLarge)
+    #expect(error.subject == "right")
+    #expect(error.reason == "the value takes \(bytes.count) bytes, and the limit is 1000")
+    #expect(try left.number() == 1)
+    #expect(try right.number() == 1)
+    // The locks are free.
+    #expect(try [left.add(), right.add()] == [2, 2])
+  }
+}
