@@ -315,7 +315,7 @@ struct Commit {
         try staging.descriptor.rename(Self.kept, to: directory.descriptor, Slot.File.kept.name)
       } catch {
         guard error.meansNoLinks else { throw error }
-        try directory.descriptor.unlink(Slot.File.kept.name)
+        try ignoring(.noSuchFile, directory.descriptor.unlink(Slot.File.kept.name))
         directory.keptFresh.store(0, ordering: .relaxed)
       }
       // The directory contains only files from failed removals, by a dead holder or in this tenure.
