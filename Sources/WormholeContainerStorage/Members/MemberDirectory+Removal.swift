@@ -46,7 +46,9 @@ extension MemberDirectory {
   /// Parts that only the member fills, or parts without use after its removal.
   private static let own: [Part] = [.receipts, .context, .live, .away]
   /// Parts that must be empty: their messages and files are not settled yet.
-  private static let owed: [Part] = [.files, .later, .inbox, .claimed, .dead, .workers]
+  ///
+  /// Workers come first: nothing is removed from under a worker.
+  private static let owed: [Part] = [.workers, .files, .later, .inbox, .claimed, .dead]
 
   private static let files = [
     presenceName, profileName, progressName, startName, roomName, elsewhereName,
@@ -117,6 +119,11 @@ extension MemberDirectory {
           (
             "its directory contains files of messages",
             "run 'wormhole doctor', which names the files and the remedy"
+          )
+        case .workers:
+          (
+            "it has workers, which run or were killed",
+            "end the workers; the next worker takes over what a killed one has left"
           )
         default:
           (
