@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The reason for a dead letter: `dead/<name>,reason`.
 struct DeathReason: Codable, Sendable {
@@ -15,5 +16,11 @@ struct DeathReason: Codable, Sendable {
     else { return nil }
     let reason = try? BinaryDecoder().decode(DeathReason.self, from: bytes)
     return reason.flatMap { $0.attempts >= 0 ? $0 : nil }
+  }
+
+  /// Writes the reason beside the letter, in place of an earlier one.
+  func place(_ name: MessageName, in home: MemberDirectory) throws(Errno) {
+    guard let bytes = try? BinaryEncoder().encode(self) else { return }
+    try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
   }
 }

@@ -85,11 +85,24 @@ extension Peer {
         guard try end(file, home) else { continue }
         isDone = true
         // The message first: a reason without a message belongs to none, and is harmless.
-        _ = try? home.remove(file.reasonFile, from: .dead)
+        removeReason(of: file, in: home)
       } catch {
         throw WormholeError(error, operation, id, at: home)
       }
     }
     return isDone
+  }
+
+  /// Removes the reason of a letter, unless the message has become a letter again.
+  ///
+  /// A message that was retried before keeps its name. Its receiver may dead-letter it again at any
+  /// time, with a new reason in the same file.
+  private func removeReason(of file: MessageName, in home: MemberDirectory) {
+    let reason = DeathReason.read(file, in: home)
+    _ = try? home.remove(file.reasonFile, from: .dead)
+    guard let reason, (try? home.status(of: file.text, in: .dead)) ?? nil != nil,
+      DeathReason.read(file, in: home) == nil
+    else { return }
+    try? reason.place(file, in: home)
   }
 }

@@ -363,8 +363,11 @@ extension Outcome.Status {
     case .cancelled: self = .cancelled
     case .expired: self = .expired
     case .dead:
-      let peer = name.flatMap { try? storage.existingMember($0) }
-      let why = peer.flatMap { DeathReason.read(receipt.name, in: $0) }
+      // The receiver is a member or a queue; only its own letter has the message's name.
+      let homes = [Container.Folder.members, .queues].lazy.compactMap { folder in
+        name.flatMap { try? storage.existingMember($0, in: folder) }
+      }
+      let why = homes.compactMap { DeathReason.read(receipt.name, in: $0) }.first
       let several = receipt.name.count > 1 ? "some messages of the batch are dead letters" : nil
       self = .deadLettered(
         reason: why?.reason ?? several ?? "the reason is no longer stored")

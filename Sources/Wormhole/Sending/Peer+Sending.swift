@@ -352,8 +352,7 @@ struct SendOperation {
   private func placeReason(of name: MessageName) throws(Errno) {
     guard let death = options.death else { return }
     let reason = DeathReason(reason: death.reason, attempts: death.attempts, when: death.when)
-    guard let bytes = try? BinaryEncoder().encode(reason) else { return }
-    try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
+    try reason.place(name, in: home)
   }
 
   private func makeDurable(_ home: MemberDirectory) throws(WormholeError) {

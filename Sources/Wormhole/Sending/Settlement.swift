@@ -164,8 +164,7 @@ struct Settlement: Sendable {
       let words = DeathReason(
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: container.options.environment.sinceEpoch()))
-      guard let bytes = try? BinaryEncoder().encode(words) else { return }
-      try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
+      try words.place(name, in: home)
     }
   }
 }
