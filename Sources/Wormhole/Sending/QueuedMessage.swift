@@ -119,10 +119,9 @@ extension Peer {
         file, at: home, .cancelled, senderHome(of: file, senders, home), container)
       isDone = isDone || taken
     }
-    guard !isDone, try MessageCancellation.request({ $0.id == id }, at: home) else {
-      return Cancellation(isDone)
-    }
-    return .requested
+    // Of several senders, another one's message may be on its way to another machine.
+    let isRequested = try MessageCancellation.request({ $0.id == id }, at: home)
+    return isRequested && !isDone ? .requested : Cancellation(isDone)
   }
 
   private func senderHome(
