@@ -138,7 +138,7 @@ struct SinglePlace: SingleValueEncodingContainer {
   func encode(_ value: UInt16) throws { try encode(Int64(value)) }
   func encode(_ value: UInt32) throws { try encode(Int64(value)) }
   func encode(_ value: UInt64) throws { try put(writer.add(value), value) }
-  func encode<T: Encodable>(_ value: T) throws { try writer.encode(value, at: link) }
+  func encode<T: Encodable>(_ value: T) throws { try writer.encode(single: value, at: link) }
 }
 
 extension BinaryWriter {

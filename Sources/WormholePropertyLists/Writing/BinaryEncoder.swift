@@ -78,6 +78,20 @@ extension BinaryWriter {
   /// Encodes a value into a link; if the value fails, the link is removed.
   func encode<T: Encodable>(_ value: T, at link: UInt32) throws {
     do {
+      try encode(single: value, at: link)
+    } catch {
+      remove(link)
+      throw error
+    }
+  }
+
+  /// Encodes the single value of a place; if the value fails, the place stays as it was.
+  ///
+  /// The link belongs to the container around the place, which alone may remove the link: the value
+  /// that has failed may be one of several attempts.
+  func encode<T: Encodable>(single value: T, at link: UInt32) throws {
+    let before = links[Int(link)].value
+    do {
       // Checked before going down, or a value without end would use up the stack.
       if let failure { throw failure }
       if let object = addDirectly(value) {
@@ -88,13 +102,10 @@ extension BinaryWriter {
         try value.encode(to: PlaceEncoder(writer: self, link: link))
       }
       try check()
-    } catch let error as PropertyListError {
-      let failed = wrapped(error, value, at: link)
-      remove(link)
-      throw failed
     } catch {
-      remove(link)
-      throw error
+      let failed = (error as? PropertyListError).map { wrapped($0, value, at: link) } ?? error
+      links[Int(link)].value = before
+      throw failed
     }
   }
 
@@ -138,7 +149,7 @@ extension BinaryWriter {
     return position
   }
 
-  private func key(_ object: UInt32) -> String {
+  func key(_ object: UInt32) -> String {
     let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
     // The file has no trailer yet, but readers of numbers depend on a trailer's length behind them.
     let file = Array(bytes.raw) + [UInt8](repeating: 0, count: BinaryFormat.trailerLength)
