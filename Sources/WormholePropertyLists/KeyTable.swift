@@ -77,6 +77,24 @@ struct KeyTable {
     return nil
   }
 
+  /// The ASCII text that equals a text; nil if there is none.
+  ///
+  /// Unicode has three characters that are other spellings of ASCII characters: the sign for
+  /// kelvin, the Greek question mark and the Greek varia.
+  static func ascii(_ text: String) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    for scalar in text.unicodeScalars {
+      switch scalar.value {
+      case 0..<0x80: bytes.append(UInt8(scalar.value))
+      case 0x212A: bytes.append(UInt8(ascii: "K"))
+      case 0x037E: bytes.append(UInt8(ascii: ";"))
+      case 0x1FEF: bytes.append(UInt8(ascii: "`"))
+      default: return nil
+      }
+    }
+    return bytes
+  }
+
   private mutating func grow() {
     let larger = max(32, 2 * capacity)
     let memory = UnsafeMutablePointer<UInt64>.allocate(capacity: larger)

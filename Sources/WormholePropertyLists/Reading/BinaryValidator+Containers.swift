@@ -153,16 +153,14 @@ extension BinaryValidator {
 
   /// Returns the object of the same key: a string in UTF-16 can still equal a string in ASCII.
   private mutating func other(_ text: String, _ object: Int) -> UInt32? {
-    let objects = objects
-    var text = text
-    let found: UInt32?? = text.withUTF8 { utf8 in
-      let raw = UnsafeRawBufferPointer(utf8)
-      guard raw.isASCII else { return nil }
-      return .some(
-        keys.find(hash: KeyTable.hash(raw), orInsert: UInt32(object)) {
-          objects.isString(Int($0), raw)
-        })
+    guard let ascii = KeyTable.ascii(text) else {
+      return keys.find(text, orInsert: UInt32(object))
     }
-    return found ?? keys.find(text, orInsert: UInt32(object))
+    let objects = objects
+    return ascii.withUnsafeBytes { ascii in
+      keys.find(hash: KeyTable.hash(ascii), orInsert: UInt32(object)) {
+        objects.isString(Int($0), ascii)
+      }
+    }
   }
 }

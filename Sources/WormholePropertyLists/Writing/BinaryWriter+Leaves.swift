@@ -137,7 +137,15 @@ extension BinaryWriter {
     if let object { return object }
     // The number of the object for this key, if the key is new.
     let next = UInt32(truncatingIfNeeded: offsets.count)
-    guard let same = keys.find(key, orInsert: next) else { return add(key) }
+    let known =
+      if let ascii = KeyTable.ascii(key) {
+        ascii.withUnsafeBytes { ascii in
+          keys.find(hash: KeyTable.hash(ascii), orInsert: next) { isKey($0, ascii) }
+        }
+      } else {
+        keys.find(key, orInsert: next)
+      }
+    guard let same = known else { return add(key) }
     repeatedBytes &+= Self.size(ofText: key.utf16.count, unit: 2)
     return same
   }
@@ -164,6 +172,9 @@ extension BinaryWriter {
   private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
     let start = offsets[Int(object)]
     let bytes = bytes.raw
+    guard bytes[start] >> 4 == ObjectKind.ascii.rawValue else {
+      return key(object) == String(decoding: text, as: UTF8.self)
+    }
     let low = Int(bytes[start] & 0xF)
     let payload: Int
     if low < 0xF {
