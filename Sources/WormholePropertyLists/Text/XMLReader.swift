@@ -197,7 +197,10 @@ extension XMLReader {
       name.hasPrefix("#x")
       ? UInt32(name.dropFirst(2), radix: 16)
       : name.hasPrefix("#") ? UInt32(name.dropFirst()) : nil
-    guard let number, let scalar = Unicode.Scalar(number), XMLPropertyList.isAllowed(scalar) else {
+    // Swift reads numbers with a sign, too.
+    guard let number, !name.utf8.contains(UInt8(ascii: "+")), let scalar = Unicode.Scalar(number),
+      XMLPropertyList.isAllowed(scalar)
+    else {
       throw PropertyListError(.unsupported, "the entity '\(name)'", at: start)
     }
     return scalar
