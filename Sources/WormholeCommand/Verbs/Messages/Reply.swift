@@ -79,7 +79,9 @@ extension Invocation {
     var reason: String?
     var given: PropertyListValue?
     switch ran.status {
-    case .exited(0): (given, reason) = answer(request, with: ran.output, limit)
+    // Its write to a pipe that is read no further may have ended the command.
+    case _ where ran.output.count > limit: reason = "the command wrote more than \(limit) bytes"
+    case .exited(0): (given, reason) = answer(request, with: ran.output)
     case .exited(let code): reason = "the command ended with status \(code)"
     case .signalled(let signal): reason = "the command was ended by signal \(signal)"
     }
@@ -101,9 +103,8 @@ extension Invocation {
 
   /// Returns the value of the reply, or the reason why there is none.
   private func answer(
-    _ request: Request, with bytes: [UInt8], _ limit: Int
+    _ request: Request, with bytes: [UInt8]
   ) -> (PropertyListValue?, String?) {
-    guard bytes.count <= limit else { return (nil, "the command wrote more than \(limit) bytes") }
     let type = value(.type).flatMap(ValueType.init) ?? .string
     do {
       let value = try ValueType.value(ofStream: bytes, type, raw: has(.raw), for: "the reply")
