@@ -51,20 +51,37 @@ package struct PortableMessage: Sendable {
 /// The file of a stored message, read in pieces.
 package final class PortableFile: Sendable {
   private let file: Descriptor
+  private let size: Int
+  private let id: String
 
-  fileprivate init(_ file: consuming Descriptor) { self.file = file }
+  fileprivate init(_ file: consuming Descriptor, size: Int, id: String) {
+    (self.size, self.id) = (size, id)
+    self.file = file
+  }
 
-  /// Calls the body with the pieces of the file, in order.
-  package func forEachPiece(of size: Int, _ body: (Data) throws -> Void) throws {
+  /// Throws if the file does not have the size that its message states, as after a power cut.
+  fileprivate func checkSize() throws {
+    let found = try file.status().size
+    guard found == size else { throw mismatch(.damaged, found) }
+  }
+
+  private func mismatch(_ code: WormholeError.Code, _ found: Int) -> WormholeError {
+    WormholeError(
+      code, "read file of message", id,
+      because: "the file has \(found) bytes, and \(size) were sent")
+  }
+
+  /// Calls the body with the pieces of the file, in order: as many bytes as the message states.
+  package func forEachPiece(of length: Int, _ body: (Data) throws -> Void) throws {
     var offset = 0
-    while true {
-      var piece = Data(count: size)
+    while offset < size {
+      var piece = Data(count: min(length, size - offset))
       let start = offset
       let count = try piece.withUnsafeMutableBytes { buffer in
         try file.readFully(into: buffer, at: start)
       }
-      guard count > 0 else { return }
-      try body(piece.prefix(count))
+      guard count == piece.count else { throw mismatch(.conflict, offset + count) }
+      try body(piece)
       offset += count
     }
   }
@@ -168,11 +185,14 @@ private struct PortableMessageReader {
         reason: why?.reason ?? "the reason is no longer stored", attempts: why?.attempts ?? 0,
         when: why?.when ?? header.sent)
     }
-    if header.file != nil {
+    if let stated = header.file {
       // The file of a worker's message is in the queue's directory.
       guard let files = try home.existing(.files) else { return }
-      let file = try files.descriptor.open(name.fileName, .readOnlyNonBlocking)
-      return try body(message, PortableFile(file))
+      let file = PortableFile(
+        try files.descriptor.open(name.fileName, .readOnlyNonBlocking), size: stated.size,
+        id: name.id)
+      try file.checkSize()
+      return try body(message, file)
     }
     guard case .array(let values)? = content["values"] else { return try body(message, nil) }
     for (index, value) in values.enumerated() {

@@ -53,7 +53,8 @@ private struct Restore {
   private var end: [Int]?
   /// The message whose file is being collected, and the bytes that are missing.
   private var pending: (message: PortableMessage, missing: Int)?
-  private var path = ""
+  /// The path of its file; nil if the message has expired, and is left out.
+  private var path: String?
   private let folder: RestoreFolder
 
   /// A line is longer than its value, whose data are in base64.
@@ -171,13 +172,16 @@ private struct Restore {
   // MARK: Messages
 
   private mutating func put(_ message: PortableMessage) throws {
-    if let expires = message.expires, expires <= Date(sinceEpochNow: Clocks.sinceEpoch) { return }
+    let hasExpired = message.expires.map { $0 <= Date(sinceEpochNow: Clocks.sinceEpoch) } ?? false
     guard let file = message.file else {
+      guard !hasExpired else { return }
       try container.peer(message.to, from: message.from).restore(message, file: nil)
       counts.messages += 1
       return
     }
-    path = try folder.makeFile(file.name)
+    // The pieces of an expired message's file are left out, too.
+    path = nil
+    if !hasExpired { path = try folder.makeFile(file.name) }
     pending = (message, file.size)
     if file.size == 0 { try finishFile() }
   }
@@ -185,8 +189,10 @@ private struct Restore {
   private mutating func add(_ data: Data) throws {
     guard let (message, missing) = pending else { throw DumpProblem("a piece of no file") }
     guard data.count <= missing else { throw DumpProblem("the file has too many bytes") }
-    try naming(
-      "write", path, Descriptor.open(path: path, [.writeOnly, .append]).writeFully(Array(data)))
+    if let path {
+      try naming(
+        "write", path, Descriptor.open(path: path, [.writeOnly, .append]).writeFully(Array(data)))
+    }
     pending = (message, missing - data.count)
     if missing == data.count { try finishFile() }
   }
@@ -194,6 +200,7 @@ private struct Restore {
   private mutating func finishFile() throws {
     guard let (message, _) = pending else { return }
     pending = nil
+    guard let path else { return }
     try container.peer(message.to, from: message.from).restore(message, file: path)
     counts.messages += 1
   }
