@@ -15,6 +15,8 @@ final class WebClient {
   private let socket: Descriptor
   private var parser: WebRequestParser
   private var phase = Phase.reading
+  /// When the connection began to wait for a request.
+  private var idleSince = Instant.now
   private var outgoing: [UInt8] = []
   private var sent = 0
   /// When ``expire(_:)`` is due.
@@ -27,6 +29,9 @@ final class WebClient {
   }
 
   var number: CInt { socket.rawValue }
+
+  /// Since when a request is awaited, or arrives; nil while a request is served.
+  var waitingSince: Instant? { if case .reading = phase { idleSince } else { nil } }
 
   var isStream: Bool { if case .streaming = phase { true } else { false } }
 
@@ -107,7 +112,7 @@ final class WebClient {
     switch phase {
     case .replying(let staysOpen):
       guard staysOpen else { return false }
-      phase = .reading
+      (phase, idleSince) = (.reading, .now)
       deadline = .now + (parser.isInside ? limits.arrival : limits.silence)
     case .streaming: deadline = .now + limits.heartbeat
     case .reading, .asked: break

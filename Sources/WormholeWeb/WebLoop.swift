@@ -105,7 +105,8 @@ struct WebLoop {
     for _ in 0..<64 {
       do throws(Errno) {
         guard let socket = try server.listener.accept() else { return }
-        if clients.count >= limits.connections { makeRoom() }
+        // The new connection is closed where no other one can be.
+        if clients.count >= limits.connections, !makeRoom() { continue }
         lastClient += 1
         clients[lastClient] = WebClient(socket, limits)
       } catch {
@@ -119,8 +120,12 @@ struct WebLoop {
   }
 
   /// Closes the connection that has waited longest for its request; of several, the oldest.
-  private mutating func makeRoom() {
-    let oldest = clients.filter { !$0.value.isStream }.min { $0.key < $1.key }
-    if let oldest { clients[oldest.key] = nil }
+  ///
+  /// Returns false if each connection has a request.
+  private mutating func makeRoom() -> Bool {
+    let waiting = clients.compactMap { number, client in client.waitingSince.map { ($0, number) } }
+    guard let longest = waiting.min(by: <) else { return false }
+    clients[longest.1] = nil
+    return true
   }
 }
