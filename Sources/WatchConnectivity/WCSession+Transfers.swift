@@ -46,33 +46,57 @@ extension WCSession {
       let limit = kind == .blob ? Int.max : settings.largestUserInfo
       let value = try SessionPayload.take(userInfo, largest: limit)
       // A dictionary that cannot be sent takes nothing from the budget.
-      let isUrgent = try takesOfBudget(kind, found.get().1)
+      let share = takeOfBudget(kind, try found.get().1)
+      let isUrgent = share != nil
       var options = options
       options.kind =
         (kind == .complication && !isUrgent ? .plainComplication : kind).rawValue
       options.isUrgent = isUrgent
-      if isUrgent { connection.transfers.makeCurrent(transfer) }
       do throws(WormholeError) {
         core.wasSent(try connection.peer.send(value, options))
       } catch {
-        try tolerate(error)
+        do throws(WCError) {
+          try tolerate(error)
+        } catch {
+          share?.giveBack()
+          throw error
+        }
       }
-      if isUrgent { wakeForComplication(connection) }
+      // No outcome is reported before this call has returned: a transfer that has ended does not
+      // become the current one.
+      guard isUrgent else { return }
+      connection.transfers.makeCurrent(transfer)
+      wakeForComplication(connection)
     }
     return transfer
   }
 
-  /// Returns whether the transfer is one of the day's complication transfers.
-  private func takesOfBudget(_ kind: TransferKind, _ pairing: Pairing.State) -> Bool {
+  /// One of a day's complication transfers.
+  ///
+  /// It is taken before the transfer is sent, so that the budget is never exceeded, whatever other
+  /// threads and processes send, and wherever this process dies.
+  private struct BudgetShare {
+    let pairing: Pairing
+    let day: Int
+
+    func giveBack() {
+      SilentCall.attempt { try pairing.returnComplicationTransfer(day: day) }
+    }
+  }
+
+  /// Takes one of the day's complication transfers; nil if the transfer is an ordinary one.
+  private func takeOfBudget(_ kind: TransferKind, _ pairing: Pairing.State) -> BudgetShare? {
     guard kind == .complication, pairing.hasComplication,
       let opened = state.withLock({ $0.opened })
-    else { return false }
+    else { return nil }
+    let share = BudgetShare(pairing: opened.pairing, day: Self.today)
     do {
-      return try opened.pairing.takeComplicationTransfer(
-        day: Self.today, limit: settings.complicationBudget)
+      let isTaken = try share.pairing.takeComplicationTransfer(
+        day: share.day, limit: settings.complicationBudget)
+      return isTaken ? share : nil
     } catch {
       DropInLog.tell(.error, error)
-      return false
+      return nil
     }
   }
 

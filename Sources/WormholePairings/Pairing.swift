@@ -153,6 +153,13 @@ public struct Pairing: Sendable {
     }
     return isTaken
   }
+
+  /// Returns a complication transfer that was taken on a day, because it was not made.
+  package func returnComplicationTransfer(day: Int) throws {
+    try update { state in
+      if state.budgetDay == day { state.budgetUsed = max(0, state.budgetUsed - 1) }
+    }
+  }
 }
 
 /// The two apps of a pairing.

@@ -112,4 +112,18 @@ import WormholePairings
     #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 2))
     #expect(try pairing.state.budgetUsed == 1)
   }
+
+  @Test func aReturnedTransferCanBeTakenAgainOnItsDay() throws {
+    try pairing.setComplication(enabled: true)
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1))
+    try pairing.returnComplicationTransfer(day: 7)
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1))
+    // The next day has a budget of its own.
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 1))
+    try pairing.returnComplicationTransfer(day: 7)
+    #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 1))
+    // More was never taken.
+    for _ in 1...2 { try pairing.returnComplicationTransfer(day: 8) }
+    #expect(try pairing.state.budgetUsed == 0)
+  }
 }
