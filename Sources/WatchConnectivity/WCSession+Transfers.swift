@@ -52,15 +52,13 @@ extension WCSession {
       options.kind =
         (kind == .complication && !isUrgent ? .plainComplication : kind).rawValue
       options.isUrgent = isUrgent
-      do throws(WormholeError) {
-        core.wasSent(try connection.peer.send(value, options))
-      } catch {
-        do throws(WCError) {
-          try tolerate(error)
-        } catch {
-          share?.giveBack()
-          throw error
+      do throws(WCError) {
+        try place(core, connection) { () throws(WormholeError) in
+          try connection.peer.send(value, options)
         }
+      } catch {
+        share?.giveBack()
+        throw error
       }
       // No outcome is reported before this call has returned: a transfer that has ended does not
       // become the current one.
@@ -120,14 +118,9 @@ extension WCSession {
       }
       var options = options
       options.kind = TransferKind.file.rawValue
-      do throws(WormholeError) {
-        let sent = try connection.peer.send(
+      try place(core, connection, file: transfer) { () throws(WormholeError) in
+        try connection.peer.send(
           file: file.path, metadata: FilePayload.wrap(value, file.path), options)
-        let size = (try? sent.file?.size) ?? nil
-        transfer.progress.totalUnitCount = Int64(max(1, size ?? 1))
-        core.wasSent(sent)
-      } catch {
-        try tolerate(error, file: true)
       }
     }
     return transfer
@@ -193,10 +186,29 @@ extension WCSession {
     }
   }
 
+  /// Sends the content of a transfer, and records that it was sent.
+  ///
   /// Accepts an error that leaves the content sent: only its durability is in doubt.
-  private func tolerate(_ error: WormholeError, file isFile: Bool = false) throws(WCError) {
-    guard error.code == .notDurable else { throw WCError(error, sending: isFile) }
-    DropInLog.tell(.warning, error)
+  private func place(
+    _ core: TransferCore, _ connection: Connection, file: WCSessionFileTransfer? = nil,
+    _ send: () throws(WormholeError) -> Sent
+  ) throws(WCError) {
+    var sent: Sent?
+    do throws(WormholeError) {
+      sent = try send()
+    } catch {
+      guard error.code == .notDurable else { throw WCError(error, sending: file != nil) }
+      DropInLog.tell(.warning, error)
+      // Not found if the counterpart has handled the content already: nothing is left to cancel.
+      let pending = SilentCall.attempt { try connection.peer.pendingMessages }
+      sent = pending?.first { $0.id == core.id }
+    }
+    guard let sent else { return }
+    if let file {
+      let size = (try? sent.file?.size) ?? nil
+      file.progress.totalUnitCount = Int64(max(1, size ?? 1))
+    }
+    core.wasSent(sent)
   }
 
   private func wakeForComplication(_ connection: Connection) {
