@@ -11,7 +11,7 @@ internal import WormholeContainerStorage
 /// precedes the activation's callback, and none follows the one about the deactivation.
 struct SessionMachine: Hashable {
   enum Action: Hashable {
-    /// Open the container, and connect with the active watch.
+    /// Open the container that is at its path, and connect with the active watch.
     case attempt
     /// Notify the delegate of the activation on the first queue, then resume the second queue.
     case tellActivation
@@ -61,7 +61,8 @@ struct SessionMachine: Hashable {
 
   /// The app activates the session.
   ///
-  /// - Parameter isInPlace: whether the session's container is still the one at its path.
+  /// - Parameter isInPlace: whether the container of an active session is still the one at its
+  ///   path.
   mutating func activate(isInPlace: Bool) -> [Action] {
     switch activation {
     case .inactive:

@@ -22,9 +22,9 @@ extension WCSession {
   ///
   /// No other method of the delegate is called before the activation's callback has returned. An
   /// active session remains active, and notifies only a delegate that was not notified before. If
-  /// the container of an active session was removed or moved away, the session starts again with
-  /// the container that is there now. A session that is about to be deactivated is activated again
-  /// afterwards. Without a delegate nothing happens, and the log records the error.
+  /// the session's container was removed or moved away, the session starts again with the container
+  /// that is there now. A session that is about to be deactivated is activated again afterwards.
+  /// Without a delegate nothing happens, and the log records the error.
   public func activate() {
     guard delegate != nil else {
       DropInLog.tell(.error, "\(WCError(.sessionMissingDelegate).localizedDescription)")
@@ -100,8 +100,13 @@ extension WCSession {
     }
   }
 
+  /// Opens the container at the session's place, unless the session has it open already.
   private func open() throws {
-    guard state.withLock({ $0.opened }) == nil else { return }
+    if let opened = state.withLock({ $0.opened }) {
+      if opened.container.storage.isInPlace { return }
+      // The container of an earlier activation was removed or moved away.
+      close()
+    }
     let part = try fixedPart ?? Self.part()
     if fixedPart == nil { FileManager.default.makeDocumentDirectory() }
     let container = try part.open()
