@@ -272,6 +272,7 @@ extension WCSession {
       StoringTime.shared.wait(for: transfer.core)
       callbacks.async {
         guard let delegate = self.delegate else {
+          transfer.end(delivered: false)
           return DropInLog.tell(.error, error.localizedDescription)
         }
         self.tell(transfer, error, delegate)
