@@ -33,7 +33,12 @@ public func notify_register_dispatch(
   _ name: UnsafePointer<CChar>!, _ out_token: UnsafeMutablePointer<Int32>!,
   _ queue: DispatchQueue!, _ handler: (@isolated(any) (Int32) -> Void)!
 ) -> UInt32 {
-  guard let queue, let handler else { return UInt32(NOTIFY_STATUS_FAILED) }
+  guard let queue, let handler else {
+    out_token?.pointee = NOTIFY_TOKEN_INVALID
+    let missing = queue == nil ? "queue" : "handler"
+    DropInLog.tell(.error, "cannot register for a notification: the \(missing) is nil")
+    return UInt32(NOTIFY_STATUS_FAILED)
+  }
   let callback = Handler(handler)
   return NotifyTokens.register(name, out_token) { token, gate in
     callback.call(on: queue) { gate.isOpen ? token : nil }
