@@ -143,7 +143,10 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   }
 
   /// One watch of the process delivers to all observers.
-  private func watch() {
+  ///
+  /// - Returns: whether there is a watch.
+  @discardableResult
+  private func watch() -> Bool {
     let watching = SilentCall.attempt {
       try Self.channel().watch { [unowned self] in
         deliver($0.value ?? DistributedPosts())
@@ -152,13 +155,14 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
         if error.code == .notAContainer { watchAnew() }
       }
     }
-    guard let watching else { return }
+    guard let watching else { return false }
     let isSecond = state.withLock { state in
       if state.watching == nil { state.watching = watching }
       return state.watching !== watching
     }
     // Another thread has registered its first observer at the same time.
     if isSecond { watching.stop() }
+    return true
   }
 
   /// Continues with the next container of the user, after a program has removed the last one.
@@ -169,8 +173,17 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
       (state.watching, state.seen) = (nil, 0)
       for number in state.observers.keys { state.observers[number]?.since = 0 }
     }
-    DispatchQueue.global().soon(after: .seconds(1)) { [self] in
-      if state.withLock({ !$0.observers.isEmpty && $0.watching == nil }) { watch() }
+    watchLater(.seconds(1))
+  }
+
+  /// Tries until it succeeds, at growing intervals, because no notice tells that it is possible
+  /// again.
+  private func watchLater(_ pause: Duration) {
+    DispatchQueue.global().soon(after: pause) { [self] in
+      guard state.withLock({ !$0.observers.isEmpty && $0.watching == nil }), !watch() else {
+        return
+      }
+      watchLater(min(pause * 2, .seconds(60)))
     }
   }
 

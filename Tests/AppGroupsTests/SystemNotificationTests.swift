@@ -126,6 +126,34 @@ import WormholeSyscalls
     try observer.child.send(.kill)
   }
 
+  /// A file has the place of the container, so that no next one can be made for a while.
+  @Test func anObserverWaitsForTheNextContainer() throws {
+    let root = try TemporaryDirectory()
+    let environment = ["WORMHOLE_ROOT=\(root.path)"]
+    func start(_ arguments: String...) throws -> Running {
+      try Running(Programs.built("DropInPeer"), arguments, environment: environment)
+    }
+    let group = "wormhole.user"
+    let observer = try start("observe-distributed", name)
+    try eventually("it observes") { try observer.output == "observing\n" }
+    try eventually("a file is in the place") {
+      _ = try run("rm", ["-rf", root.path + "/" + group])
+      return (try? root.write("", to: group)) != nil
+    }
+    try eventually("the loss is noticed") { try !observer.errors.isEmpty }
+    // Its first attempt, a second later, fails.
+    let end = Instant.now + .seconds(2)
+    try eventually("a while passes") { Instant.now > end }
+    #expect(try run("rm", [root.path + "/" + group]).status == .exited(0))
+    #expect(try start("post-distributed", name, "2").outcome().status == .exited(0))
+    #expect(throws: Never.self) {
+      try eventually("the posts in the next container") {
+        try observer.output == "observing\nodd\neven\n"
+      }
+    }
+    try observer.child.send(.kill)
+  }
+
   /// P9: any program may have written a number after which there is none.
   @Test func afterTheLastNumberThePostsBeginAnew() throws {
     let root = try TemporaryDirectory()
