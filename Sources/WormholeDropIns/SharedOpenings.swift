@@ -25,29 +25,14 @@ package enum SharedOpenings {
         .invalidName, "open the container of group", "", because: "the group's identifier is nil")
     }
     let location = try ContainerLocation(group: identifier)
-    return try opening(location.container) { (options) throws(WormholeError) in
-      try SharedContainer(group: identifier, options: options)
-    }
-  }
-
-  /// Returns the instance of the container at a path, which is created if it is missing.
-  package static func directory(_ path: String) throws(WormholeError) -> SharedContainer {
-    try opening(path) { (options) throws(WormholeError) in
-      try SharedContainer(directory: path, options: options)
-    }
-  }
-
-  private static func opening(
-    _ path: String, _ open: (Options) throws(WormholeError) -> SharedContainer
-  ) throws(WormholeError) -> SharedContainer {
-    let (process, place) = (Int32(Processes.current), Array(path.utf8))
+    let (process, place) = (Int32(Processes.current), Array(location.container.utf8))
     return try opened.withLock { state throws(WormholeError) in
       if state.process != process { state = State(process: process) }
       // A program that removes the directory and continues, as tests do, wants a new container.
       if let container = state.holes[place], container.storage.isInPlace { return container }
       var options = Options()
       options.log = { DropInLog.tell($0) }
-      let container = try open(options)
+      let container = try SharedContainer(group: identifier, options: options)
       state.holes[place] = container
       return container
     }
