@@ -37,10 +37,11 @@ open class MMWormholeSessionTransiting: MMWormholeFileTransiting {
   override func clear(_ identifier: String) throws -> Int { 0 }
   override func clearAll(_ cleared: (String, Int) -> Void) throws {}
 
-  static func explain(_ error: any Error, _ identifier: String) -> WormholeError {
+  static func explain(
+    _ error: any Error, _ identifier: String, _ operation: String = "pass message"
+  ) -> WormholeError {
     WormholeError(
-      .rejected, "pass message", identifier,
-      because: (error as NSError).localizedDescription)
+      .rejected, operation, identifier, because: (error as NSError).localizedDescription)
   }
 }
 
@@ -55,7 +56,7 @@ open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
     // The number differs from every earlier number, which the peer may know, even after a clear,
     // and even if a program has written the greatest number.
     let now = Int(Date().timeIntervalSince1970 * 1_000_000)
-    try change(identifier) { context in
+    try change("pass message", identifier) { context in
       let before = SessionMessage(context[identifier])?.number ?? 0
       context[identifier] = SessionMessage(number: max(before &+ 1, now), value: value).packed
     }
@@ -68,15 +69,17 @@ open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
   }
 
   override func clear(_ identifier: String) throws -> Int {
-    try change(identifier) { $0[identifier] = nil }
+    try change("clear message", identifier) { $0[identifier] = nil }
     return 0
   }
 
   override func clearAll(_ cleared: (String, Int) -> Void) throws {
-    try change("all") { $0 = $0.filter { SessionMessage($0.value) == nil } }
+    try change("clear messages", "all") { $0 = $0.filter { SessionMessage($0.value) == nil } }
   }
 
-  private func change(_ identifier: String, _ body: (inout [String: Any]) -> Void) throws {
+  private func change(
+    _ operation: String, _ identifier: String, _ body: (inout [String: Any]) -> Void
+  ) throws {
     try Self.changing.withLock { _ in
       do {
         // An unreadable context does not count as empty: all messages in it would be lost.
@@ -84,7 +87,7 @@ open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
         body(&context)
         try session.updateApplicationContext(context)
       } catch {
-        throw Self.explain(error, identifier)
+        throw Self.explain(error, identifier, operation)
       }
     }
   }
