@@ -80,9 +80,12 @@ enum Answer {
   init(_ value: PropertyListValue) {
     if let reply = value["reply"] {
       self = .reply(reply)
-    } else if case .integer(let number)? = value["code"] {
-      let code = WCError.Code(rawValue: Int(number)) ?? .genericError
-      self = .failure(code, value["reason"]?.stringValue ?? "the counterpart gave no reason")
+    } else if let code = value["code"] {
+      // Another version may have other codes: whatever the code is, the message has failed.
+      let known: WCError.Code? =
+        if case .integer(let number) = code { WCError.Code(rawValue: Int(number)) } else { nil }
+      self = .failure(
+        known ?? .genericError, value["reason"]?.stringValue ?? "the counterpart gave no reason")
     } else {
       self = .handled
     }

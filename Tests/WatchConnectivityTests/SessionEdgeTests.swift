@@ -47,6 +47,8 @@ import WormholeSyscalls
     #expect(failure(["code": .integer(7014), "reason": .string("busy")]) == "7014 busy")
     #expect(failure(["code": .integer(7014)]) == "7014 the counterpart gave no reason")
     #expect(failure(["code": .integer(9999), "reason": .string("new")]) == "7001 new")
+    #expect(failure(["code": .unsigned(.max), "reason": .string("new")]) == "7001 new")
+    #expect(failure(["code": .string("7014"), "reason": .string("new")]) == "7001 new")
     let number = failure(["code": .integer(7014), "reason": .integer(1)])
     #expect(number == "7014 the counterpart gave no reason")
     #expect(failure(Answer.failure(.notReachable, "far").value) == "7007 far")
