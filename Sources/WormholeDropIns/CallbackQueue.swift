@@ -27,12 +27,12 @@ package final class CallbackQueue: Sendable {
 
   /// Calls a closure on the queue, after the closures given before.
   package func call(_ body: @escaping @Sendable () -> Void) {
-    given.add(1, ordering: .relaxed)
+    given.add(1, ordering: .sequentiallyConsistent)
     queue.async { [self] in
       begun.add(1, ordering: .relaxed)
       body()
     }
-    if !isWatched.exchange(true, ordering: .relaxed) { watch() }
+    if !isWatched.exchange(true, ordering: .sequentiallyConsistent) { watch() }
   }
 
   /// Checks after a while whether all closures given until now have started.
@@ -44,9 +44,11 @@ package final class CallbackQueue: Sendable {
     Self.clock.soon(after: .seconds(Self.patience)) { [self] in
       // Told once: it stays watched.
       guard begun.load(ordering: .relaxed) >= mark else { return tell() }
-      isWatched.store(false, ordering: .relaxed)
-      guard begun.load(ordering: .relaxed) < given.load(ordering: .relaxed),
-        !isWatched.exchange(true, ordering: .relaxed)
+      // These steps and those of `call` are in one order: a call finds that no check is pending, or
+      // is counted here.
+      isWatched.store(false, ordering: .sequentiallyConsistent)
+      guard begun.load(ordering: .relaxed) < given.load(ordering: .sequentiallyConsistent),
+        !isWatched.exchange(true, ordering: .sequentiallyConsistent)
       else { return }
       watch()
     }
