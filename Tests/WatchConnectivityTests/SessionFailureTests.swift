@@ -1,0 +1,87 @@
+import Foundation
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import WatchConnectivity
+
+/// What remains possible after a call has failed in part.
+@Suite(.blocking) struct SessionFailureTests {
+  /// The message is in the counterpart's inbox, and only its durability is in doubt.
+  @Test func aTransferWhoseSyncFailedCanBeCancelled() throws {
+    let sides = try TwoSides { $0.durability = .power }
+    try sides.activatePhone()
+    let rule = FaultRule(.fsync, path: "/inbox", persistent: true, .fail(.inputOutput))
+    var transfers: [WCSessionUserInfoTransfer] = []
+    FaultPoints.with([rule]) { transfers.append(sides.phone.transferUserInfo(["n": 1])) }
+    let connection = try #require(sides.phone.connection)
+    #expect(try connection.peer.pendingMessages.count == 1)
+    for transfer in transfers { transfer.cancel() }
+    try #require(try connection.peer.pendingMessages.isEmpty)
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7001") }
+  }
+
+  /// As with a file, whose copy is in the container.
+  @Test func aFileWhoseSyncFailedCanBeCancelledAndHasItsSize() throws {
+    let sides = try TwoSides { $0.durability = .power }
+    try sides.activatePhone()
+    try sides.folder.write("content", to: "a.txt")
+    let url = URL(fileURLWithPath: sides.folder.path + "/a.txt")
+    let rule = FaultRule(.fsync, path: "/inbox", persistent: true, .fail(.inputOutput))
+    var transfers: [WCSessionFileTransfer] = []
+    FaultPoints.with([rule]) {
+      transfers.append(sides.phone.transferFile(url, metadata: nil))
+    }
+    #expect(transfers.map(\.progress.totalUnitCount) == [7])
+    for transfer in transfers { transfer.progress.cancel() }
+    let connection = try #require(sides.phone.connection)
+    try #require(try connection.peer.pendingMessages.isEmpty)
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished file a.txt 7001") }
+  }
+
+  @Test func aComplicationTransferThatCannotBeStoredTakesNothingOfTheBudget() throws {
+    let sides = try TwoSides { $0.complicationBudget = 2 }
+    try sides.pairing.setComplication(enabled: true)
+    try sides.activatePhone()
+    let first = sides.phone.transferCurrentComplicationUserInfo(["n": 1])
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 1)
+    let rule = FaultRule(.rename, path: "inbox/", persistent: true, .fail(.noSpace))
+    FaultPoints.with([rule]) {
+      _ = sides.phone.transferCurrentComplicationUserInfo(["n": 2])
+    }
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=2 7015") }
+    #expect(sides.phone.remainingComplicationUserInfoTransfers == 1)
+    // The latest that was sent.
+    #expect(first.isCurrentComplicationInfo)
+  }
+
+  /// Nobody is told of the end, which the program can only see at the transfer.
+  @Test func aTransferThatWasRefusedWithoutADelegateIsNotInProgress() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    sides.phone.delegate = nil
+    let transfer = sides.phone.transferUserInfo(["n": 1])
+    // The two queues on which the end is reported.
+    sides.phone.ends.sync {}
+    sides.phone.callbacks.sync {}
+    #expect(!transfer.isTransferring)
+  }
+
+  /// The container was moved away after the session's deactivation, and before its activation.
+  @Test func aDeactivatedSessionIsActivatedInTheContainerThatIsThere() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    try sides.pairing.pair("other")
+    try sides.phoneSide.heard.wait("the change") { $0.last == "deactivated" }
+    try FileManager.default.moveItem(atPath: sides.container, toPath: sides.container + ".away")
+    sides.phone.activate()
+    try sides.phoneSide.heard.wait("activation") { heard in
+      heard.count { $0 == "activated 2 ok" } == 2
+    }
+    let opened = try #require(sides.phone.state.withLock { $0.opened })
+    #expect(opened.container.storage.isInPlace)
+  }
+}
