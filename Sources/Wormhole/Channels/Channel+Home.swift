@@ -71,14 +71,14 @@ extension Channel {
     erasing: Bool, ifVersion expected: Int?, _ refusal: WormholeError
   ) throws(WormholeError) -> Int {
     try throwing("clear channel") {
-      try changeAtHome("clear channel", refusal, ifVersion: expected) { value, _ in
+      try changeAtHome("clear channel", refusal, ifVersion: expected) { value, version in
         guard !erasing else {
           throw WormholeError(
             .unsupported, "clear channel", name,
             because: "the channel is a copy, and only its home removes earlier content",
             hint: "clear the channel on its home machine")
         }
-        return expected == nil && value == nil ? nil : (expected, nil)
+        return value == nil && (expected ?? version) == version ? nil : (expected, nil)
       }.version
     }
   }
@@ -87,6 +87,8 @@ extension Channel {
     _ refusal: WormholeError, _ body: (inout Value?) throws -> UpdateDecision
   ) throws -> (value: Value?, version: Int) {
     try changeAtHome("update channel", refusal, ifVersion: nil) { value, version in
+      // The body would take the absence of a readable copy for the absence of a value.
+      guard let version else { return nil }
       var after = value
       guard try body(&after) == .commit, !isUnchanged(value, after) else { return nil }
       return (version, after)
@@ -110,45 +112,60 @@ extension Channel {
   ///     copy.
   ///   - given: when the new value expires.
   ///   - keepsTime: whether the new value expires when the present value would have.
-  ///   - change: receives value and version; returns the change, nil for none. Called again if the
-  ///     home has a newer value.
+  ///   - change: receives value and version, nil for the version of a damaged copy; returns the
+  ///     change, nil for none. Called again with what the home has if that is newer, or if there is
+  ///     nothing to change in a copy without a value.
   private func changeAtHome(
     _ operation: String, _ refusal: WormholeError, ifVersion expected: Int?,
     until given: Date? = nil, keepsTime: Bool = true,
-    _ change: (Value?, Int) throws -> (expected: Int?, value: Value?)?
+    _ change: (Value?, Int?) throws -> (expected: Int?, value: Value?)?
   ) throws -> (value: Value?, version: Int) {
     guard refusal.code == .unreachable, try slot.get().home() != nil else { throw refusal }
-    let snapshot = try known()
-    var (value, version) = (snapshot?.value, snapshot?.version ?? 0)
-    var until = value == nil ? nil : snapshot?.metadata.expiresAt
+    var (value, version, until) = try known()
+    // A copy without a value may be damaged, or older than a value that this program has put: only
+    // the home knows that there is nothing to change.
+    var isSure = value != nil
     while true {
-      guard let wanted = try change(value, version) else { return (value, version) }
-      let answer = try ask(
-        operation, wanted.expected, wanted.value, until: keepsTime ? until : given)
+      let wanted = try change(value, version)
+      if wanted == nil, isSure { return (value, version ?? 0) }
+      let answer =
+        if let wanted {
+          try ask(operation, wanted.expected, wanted.value, until: keepsTime ? until : given)
+        } else {
+          try ask(operation, Self.noVersion, nil, until: nil)
+        }
       switch answer.result {
-      case .made: return (wanted.value, answer.version)
-      case .differs: (value, version, until) = (answer.value, answer.version, answer.until)
+      case .made: return (wanted?.value, answer.version)
+      case .differs:
+        (value, version, until) = (answer.value, answer.version, answer.until)
+        isSure = true
       case .unreachable, .refused:
         throw WormholeError(
           answer.result == .refused ? .refused : .unreachable, operation, name,
           because: answer.reason ?? "the home of the channel gave no reason")
       }
-      guard expected == nil else {
+      guard wanted == nil || expected == nil else {
         throw WormholeError(
           .conflict, operation, name,
-          because: "version \(expected!) was expected, and the channel has version \(version)",
+          because:
+            "version \(expected!) was expected, and the channel has version \(answer.version)",
           hint: "read the channel, and try again")
       }
     }
   }
 
-  /// The copy; nil also if it is damaged, as the home has the value.
-  private func known() throws(WormholeError) -> Snapshot<Value>? {
+  /// No channel has this version: a home that is asked to change it answers with what it has.
+  private static var noVersion: Int { -1 }
+
+  /// What the copy has; without a version if it is damaged, as the home has the value.
+  private func known() throws(WormholeError) -> (value: Value?, version: Int?, until: Date?) {
     do throws(WormholeError) {
-      return try latest
+      guard let snapshot = try latest else { return (nil, 0, nil) }
+      let until = snapshot.value == nil ? nil : snapshot.metadata.expiresAt
+      return (snapshot.value, snapshot.version, until)
     } catch {
       guard error.code == .damaged else { throw error }
-      return nil
+      return (nil, nil, nil)
     }
   }
 

@@ -65,7 +65,8 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
     erasing: Bool = false, ifVersion expected: Int? = nil, durability: Durability? = nil
   ) throws(WormholeError) -> Int {
     // Check first, so that clearing an unused name makes no channel of it.
-    if expected ?? 0 == 0, try isUnwritten() { return 0 }
+    // A copy without content says nothing of its home.
+    if expected ?? 0 == 0, try isUnwritten(), try slot.get().home() == nil { return 0 }
     let version: Int
     do throws(WormholeError) {
       version = try writer().clear(
