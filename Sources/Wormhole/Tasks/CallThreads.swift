@@ -100,13 +100,7 @@ final class CallThreads: Sendable {
       state.calls.add(Action(call))
       return state.calls.count > state.idle && state.addThread(most)
     }
-    guard needsThread, !begin() else { return }
-    // No thread could be started: an existing thread makes the call. Without any, the caller's
-    // thread makes the call, even if it delays the caller.
-    let own = state.withLock { state in
-      state.threads == 0 ? state.calls.take() : nil
-    }
-    if let own { Self.$isBorrowed.withValue(true) { own.perform() } }
+    if needsThread { begin() }
   }
 
   /// Adds a call, which one of the threads makes at a moment, or as soon afterwards as a thread is
@@ -121,7 +115,7 @@ final class CallThreads: Sendable {
     let (ticket, needsThread) = state.signal { state in
       (state.later.add(Action(call), at: moment), state.needsClock(most))
     }
-    if needsThread { _ = begin() }
+    if needsThread { begin() }
     return ticket
   }
 
@@ -153,11 +147,20 @@ final class CallThreads: Sendable {
     return ThreadHold { [state] in state.signal { $0.holders -= 1 } }
   }
 
-  /// Starts a thread that is counted already; false if that fails.
-  private func begin() -> Bool {
+  /// Starts a thread that is counted already.
+  ///
+  /// If that fails, the existing threads make the waiting calls. Without any, the caller's thread
+  /// makes all of them, even if that delays the caller: whoever has added a call meanwhile has
+  /// counted on the thread.
+  private func begin() {
     let failure = Errno.of { () throws(Errno) in try hire { self.work() } }
-    if failure != nil { state.withLock { $0.threads -= 1 } }
-    return failure == nil
+    guard failure != nil else { return }
+    state.withLock { $0.threads -= 1 }
+    Self.$isBorrowed.withValue(true) {
+      while let call = state.withLock({ $0.threads == 0 ? $0.calls.take() : nil }) {
+        call.perform()
+      }
+    }
   }
 
   // MARK: On a thread
@@ -176,7 +179,7 @@ final class CallThreads: Sendable {
       return nil
     }
     guard let taken = now ?? rest() else { return nil }
-    if taken.needsClock { _ = begin() }
+    if taken.needsClock { begin() }
     return taken.call
   }
 
