@@ -116,6 +116,7 @@ extension Channel {
     )
   ) throws(WormholeError) -> Int {
     let writer = try writer()
+    var isTouched = false
     do throws(WormholeError) {
       return try WormholeError.writing("\(operation) channel", name) {
         var result = 0
@@ -125,22 +126,26 @@ extension Channel {
         ) { content in
           let (count, bytes) = try file(writer, content)
           result = count.next
+          isTouched = true
           try alias.set(hasValue)
           return .put(bytes, note: count.note)
         }
         return result
       }
     } catch {
-      settle(alias, writer)
+      if isTouched { settle(alias, writer) }
       throw error
     }
   }
 
   /// Makes or removes the link to match the value, after a failed change.
+  ///
+  /// The time of the change may be over, or its caller may have cancelled it.
   private func settle(_ alias: Alias, _ writer: SlotWriter) {
     let reader = reader()
     do {
-      try writer.slot.change("repair the link of channel", patience: writer.patience) { content in
+      let patience = Patience(until: Instant.now + container.options.timeout)
+      try writer.slot.change("repair the link of channel", patience: patience) { content in
         let isThere = try reader.metadata(of: content).map { !$0.isCleared } ?? false
         try alias.set(isThere)
         return .none
