@@ -28,7 +28,7 @@ extension Bridge {
     try BridgeFolder([ChannelTraffic.changesName], of: container.storage)
   }
 
-  private func queue(_ name: String) throws(WormholeError) -> ChangeQueue {
+  func queue(_ name: String) throws(WormholeError) -> ChangeQueue {
     if let known = channels.queues[name] { return known }
     let queue = try ChangeQueue(changesFolder(), name)
     channels.queues[name] = queue

@@ -181,11 +181,13 @@ extension Bridge {
   }
 
   private func adopt(_ name: String, _ legacy: Carrier.ChannelLegacy) throws(WormholeError) {
+    // Also the change that an earlier bridge has asked.
+    let queue = try queue(name)
     try carrier.adopt(legacy, as: name)
     channels.conflicts[name] = nil
     channels.nextLook = .longAgo
     // The former home has made the change in progress, or will never make it.
-    guard let queue = channels.queues[name], let asked = queue.current else { return }
+    guard let asked = queue.current else { return }
     let isMade = legacy.operations[place.machine] == asked.change.operation
     queue.end(
       isMade
