@@ -45,12 +45,13 @@ extension Bridge {
     }
     for name in channels.wanted { take(lostChannel: name, link, subjects) }
     for name in channels.own.keys {
-      if channels.moves[name] != nil {
+      if channels.moves[name] != nil, channels.homes[name] != nil {
         move(channel: name, link, subjects, now)
-        continue
+      } else {
+        // The servers may lose the record of a channel that moves, too.
+        claim(channel: name, link, subjects)
       }
-      claim(channel: name, link, subjects)
-      if channels.homes[name]?.machine == place.machine {
+      if channels.homes[name]?.machine == place.machine, channels.mayPublish(name) {
         publish(channel: name, link, subjects, now)
       }
     }
@@ -61,7 +62,7 @@ extension Bridge {
     guard link?.records?.isCaughtUp == true else { return nil }
     let own = channels.own.filter { name, one in
       one.isDirty && !one.isPublishing && channels.homes[name]?.machine == place.machine
-        && channels.moves[name] == nil
+        && channels.mayPublish(name)
     }
     let changes = channels.queues.filter { name, queue in
       queue.current != nil && !queue.isAsking
@@ -169,7 +170,8 @@ extension Bridge {
       switch result {
       case .success:
         self.channels.own[name]?.stored = content.version
-        self.channels.conflicts[name] = nil
+        // A move that waits has its own reason.
+        if self.channels.moves[name] == nil { self.channels.conflicts[name] = nil }
       case .failure(let failure) where failure.kind == .tooLarge:
         // The end of a move has a longer reason.
         guard self.channels.conflicts[name]?.contains(ChannelTraffic.excess) != true else { return }
@@ -229,6 +231,7 @@ extension Bridge {
       }
       channels.own[name]?.stored = nil
       channels.own[name]?.isDirty = true
+      channels.moves[name]?.isPublished = false
     }
   }
 

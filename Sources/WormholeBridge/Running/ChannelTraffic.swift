@@ -69,6 +69,11 @@ final class ChannelTraffic {
   /// Why a value cannot be carried.
   static let excess = "its value has more bytes than the servers carry"
 
+  /// Whether the content of a channel of this machine may be published as that of its home.
+  ///
+  /// Once the channel is given away, its last content names the heir.
+  func mayPublish(_ name: String) -> Bool { moves[name]?.legacy == nil }
+
   /// Drops contents without a home record, after the reader has given all records.
   ///
   /// Contents stay in memory, and each machine of the group may write contents.
