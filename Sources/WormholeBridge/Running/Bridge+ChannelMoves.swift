@@ -159,19 +159,25 @@ extension Bridge {
   /// The last content of the former home precedes the record in the stream.
   func inherit(channel name: String) {
     channels.inheritances.remove(name)
-    guard channels.homes[name]?.machine == place.machine, channels.moves[name] == nil,
+    guard channels.homes[name]?.machine == place.machine,
       let copy = channels.copies[name], copy.heir == place.machine
     else { return }
     do throws(WormholeError) {
       // Also for a listed channel: the bridge may have been killed in between.
       let list = try channelList()
-      var entry = try list.entry(name)
-      // It was given away again before a content of its own was published.
-      guard entry.move == nil else { return }
-      if !entry.isHome {
-        entry.isHome = true
-        try list.replace(name, by: entry)
+      let listed = try list.entry(name)
+      var entry = listed
+      entry.isHome = true
+      if let machine = entry.move {
+        let present = try container.channel(name, of: PropertyListValue.self).metadata
+        // A channel that was taken has a greater version than what was left to it: it is given away
+        // again, before a content of its own was published.
+        guard present?.version ?? 0 <= copy.content.version else { return }
+        // It comes back before this machine has ended its part of the move.
+        if present?.home == machine { entry.move = nil }
       }
+      if entry != listed { try list.replace(name, by: entry) }
+      if entry.move == nil { channels.moves[name] = nil }
       try adopt(name, Carrier.ChannelLegacy(copy.content, copy.operations))
     } catch {
       channels.inheritances.insert(name)
