@@ -48,7 +48,8 @@ extension Bridge {
 
   func move(channel name: String, _ link: ServerLink, _ subjects: Subjects, _ now: Instant) {
     guard var move = channels.moves[name], !move.isUnderWay, move.retry <= now,
-      channels.own[name]?.isPublishing != true, let home = channels.homes[name]
+      channels.own[name]?.isPublishing != true, let home = channels.homes[name],
+      !channels.inheritances.contains(name)
     else { return }
     do throws(WormholeError) {
       guard home.machine == place.machine else {

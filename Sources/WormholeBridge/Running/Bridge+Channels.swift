@@ -70,6 +70,7 @@ extension Bridge {
     }
     let moves = channels.moves.filter { name, move in
       !move.isUnderWay && channels.homes[name] != nil && channels.own[name]?.isPublishing == false
+        && !channels.inheritances.contains(name)
     }
     return (own.values.map(\.next) + changes.values.map(\.retry) + moves.values.map(\.retry)).min()
   }
