@@ -41,6 +41,14 @@ extension Int {
   /// A file's name for a number of a flow.
   var fileName: String { UInt64(self).digits }
 
+  /// The name of what is kept about an entry for longer than its flow lasts.
+  ///
+  /// The next flow of the same machine has all numbers again. Another machine chooses the text that
+  /// names a flow, so the text is no part of a file's name.
+  func fileName(of flow: String) -> String {
+    "\(fileName).\(FowlerHash.hash(flow.utf8).digits)"
+  }
+
   /// Nil for a text that is no such name.
   init?(fileName: String) {
     guard fileName.utf8.count == 16, fileName == fileName.lowercased(),

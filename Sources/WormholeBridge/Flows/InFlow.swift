@@ -54,6 +54,9 @@ package final class InFlow {
   /// The position; nil if nothing was ever received.
   package var position: FlowPosition? { cursor?.position }
 
+  /// The flow of the numbers that are received now.
+  var flow: String { cursor?.flow ?? "" }
+
   /// Whether the machine receives this flow.
   ///
   /// The sending machine has to acknowledge a new flow. Otherwise any machine with the right to
@@ -216,7 +219,7 @@ package final class InFlow {
       let error = WormholeError(
         .tooLarge, "deliver message", entry.name.id,
         because: "it has \(piece.size) bytes, and the container takes \(largest) at most")
-      try refusals.add(number, entry, error.reason, isEarly: true)
+      try refusals.add(number, of: flow, entry, error.reason, isEarly: true)
       intake.hasRefusals = true
       return residents.container.note(refused: entry, from: machine, error)
     }
@@ -228,7 +231,7 @@ package final class InFlow {
     _ intake: inout Intake
   ) throws(WormholeError) {
     if goesBack(entry) {
-      try refusals.add(number, entry, nil)
+      try refusals.add(number, of: flow, entry, nil)
       intake.hasRefusals = true
       return
     }
@@ -320,13 +323,13 @@ package final class InFlow {
     _ intake: inout Intake
   ) throws(WormholeError) {
     if entry.name.wantsReceipt {
-      try refusals.add(number, entry, error.reason)
+      try refusals.add(number, of: flow, entry, error.reason)
       intake.hasRefusals = true
     } else if !Mutants.has(.dropRefused) {
       // The sender removes its file as soon as the message is confirmed.
       let kept = KeptMessage(entry, body, error.reason)
       if try !bury(kept) {
-        try KeptMessages.add(kept, number, folder)
+        try KeptMessages.add(kept, number, of: flow, folder)
         intake.hasKept = true
       }
     }

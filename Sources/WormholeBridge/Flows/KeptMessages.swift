@@ -9,15 +9,15 @@ internal import WormholeSyscalls
 /// The sender removes its file with the confirmation. From then on, only this machine has the
 /// message. Usually the message becomes a dead letter of its receiver. If the receiver's directory
 /// is closed, or has as many dead letters as it may have, the message stays here, in
-/// `in/<machine>/<number>.kept`, durable before the cursor passes it. Each later start of the
-/// bridge tries to make a dead letter of it.
+/// `in/<machine>/<number>.<flow>.kept`, durable before the cursor passes it. Each later start of
+/// the bridge tries to make a dead letter of it.
 enum KeptMessages {
   static let mark = ".kept"
   /// How many messages of one machine are kept; more of them hold up the machine's flow.
   static let most = 1024
 
   static func add(
-    _ message: KeptMessage, _ number: Int, _ folder: BridgeFolder
+    _ message: KeptMessage, _ number: Int, of flow: String, _ folder: BridgeFolder
   ) throws(WormholeError) {
     guard try files(in: folder).count < most else {
       throw WormholeError(
@@ -27,7 +27,7 @@ enum KeptMessages {
           + "lists them")
     }
     try folder.write(
-      number.fileName + mark,
+      number.fileName(of: flow) + mark,
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(message.reason), Key.body: .data(Data(message.body)),
@@ -35,8 +35,10 @@ enum KeptMessages {
       ])
   }
 
-  static func contains(_ number: Int, _ folder: BridgeFolder) throws(WormholeError) -> Bool {
-    try folder.bytes(of: number.fileName + mark) != nil
+  static func contains(
+    _ number: Int, of flow: String, _ folder: BridgeFolder
+  ) throws(WormholeError) -> Bool {
+    try folder.bytes(of: number.fileName(of: flow) + mark) != nil
   }
 
   /// The kept messages that can be read, by their files.

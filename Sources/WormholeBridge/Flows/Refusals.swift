@@ -6,8 +6,8 @@ internal import WormholeSyscalls
 /// Messages of another machine that cannot be delivered here, until their outcome is on its way.
 ///
 /// A refusal is a file beside the records of the flow to that machine, named after the number that
-/// the message has in the other direction. It is durable before the cursor passes the message. A
-/// message without a wanted outcome has no refusal: see ``KeptMessages``.
+/// the message has in the other direction, and after that flow. It is durable before the cursor
+/// passes the message. A message without a wanted outcome has no refusal: see ``KeptMessages``.
 package final class Refusals {
   static let mark = ".refused"
   private let folder: BridgeFolder
@@ -38,12 +38,13 @@ package final class Refusals {
   /// A call of ``makeDurable()`` has to follow.
   ///
   /// - Parameters:
+  ///   - flow: the flow of the number.
   ///   - reason: nil if the sender's machine sends the message again, to another machine.
   ///   - isEarly: whether the number is that of the first piece, and not that of the message.
   func add(
-    _ number: Int, _ message: FlowEntry, _ reason: String?, isEarly: Bool = false
+    _ number: Int, of flow: String, _ message: FlowEntry, _ reason: String?, isEarly: Bool = false
   ) throws(WormholeError) {
-    try add(UInt64(number).digits, message, reason, isEarly)
+    try add(number.fileName(of: flow), message, reason, isEarly)
   }
 
   /// Adds the return of a message that was delivered here under a name.
@@ -53,9 +54,9 @@ package final class Refusals {
   }
 
   private func add(
-    _ digits: String, _ message: FlowEntry, _ reason: String?, _ isEarly: Bool
+    _ file: String, _ message: FlowEntry, _ reason: String?, _ isEarly: Bool
   ) throws(WormholeError) {
-    let file = digits + Self.mark
+    let file = file + Self.mark
     try folder.write(
       file,
       [
@@ -68,8 +69,8 @@ package final class Refusals {
   }
 
   /// Whether the message with the number is refused, and its outcome not confirmed.
-  func contains(_ number: Int) throws(WormholeError) -> Bool {
-    try folder.read(number.fileName + Self.mark) != nil
+  func contains(_ number: Int, of flow: String) throws(WormholeError) -> Bool {
+    try folder.read(number.fileName(of: flow) + Self.mark) != nil
   }
 
   private func entry(
