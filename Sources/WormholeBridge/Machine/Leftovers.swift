@@ -1,5 +1,6 @@
 internal import Wormhole
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The messages and flows of a container with a machine that was given up.
 enum Leftovers {
@@ -16,17 +17,58 @@ enum Leftovers {
       if fate == .deadLetter {
         for name in try proxy.waiting() { _ = try proxy.claim(name) }
       }
-      for name in try proxy.claimed() {
-        switch fate {
-        case .putBack: try proxy.putBack(name)
-        case .deadLetter: try proxy.giveUp(name, "machine \(machine) was given up")
-        }
+      try end(proxy.claimed(), at: proxy, machine, fate)
+    }
+    // The homes of others have moved since, and nobody else ends what is in transit to the machine.
+    for (resident, names) in try bound(to: machine, storage) {
+      do throws(WormholeError) {
+        guard let proxy = try residents.receiver(resident), proxy.machine != machine
+        else { continue }
+        try end(proxy.claimed().filter { names.contains($0) }, at: proxy, machine, fate)
+      } catch {
+        // A closed directory holds up no other.
+        guard error.isClosed else { throw error }
+        storage.log(.warning, "\(error)")
       }
-      try proxy.makeDurable()
     }
     // A record claims its messages again, so it has to go before their names are free.
     try forgetFlow(to: machine, storage)
     for proxy in residents.all(on: machine) { try residents.release(proxy.resident) }
+  }
+
+  private static func end(
+    _ names: [MessageName], at proxy: Proxy, _ machine: String, _ fate: MachineRecord.Fate
+  ) throws(WormholeError) {
+    for name in names {
+      switch fate {
+      case .putBack: try proxy.putBack(name)
+      case .deadLetter: try proxy.giveUp(name, "machine \(machine) was given up")
+      }
+    }
+    try proxy.makeDurable()
+  }
+
+  /// The messages that the records of the flow to the machine name.
+  private static func bound(
+    to machine: String, _ storage: Container
+  ) throws(WormholeError) -> [Carrier.Resident: Set<MessageName>] {
+    guard try BridgeFolder(["out"], of: storage).names().contains(machine) else { return [:] }
+    let flow = try BridgeFolder(["out", machine], of: storage)
+    var names: [Carrier.Resident: Set<MessageName>] = [:]
+    for file in try flow.names() where Int(fileName: file) != nil {
+      let list: PropertyListValue?
+      do throws(WormholeError) {
+        list = try flow.read(file)
+      } catch {
+        // The machine is given up all the same.
+        guard error.code == .damaged else { throw error }
+        continue
+      }
+      for entry in list.flatMap({ FlowRecord($0) })?.entries ?? [] where entry.kind == .message {
+        names[entry.resident, default: []].insert(entry.name)
+      }
+    }
+    return names
   }
 
   /// Delivers the received messages if the bridge was killed before their delivery; removes the

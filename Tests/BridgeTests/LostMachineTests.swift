@@ -1,0 +1,129 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// Flows of machines that are lost, or become other machines, while homes move, without servers.
+@Suite(.blocking) struct LostMachineTests {
+  private let machines: TwoMachines
+  private static let third = "000000000000000c"
+
+  init() throws { machines = try TwoMachines() }
+
+  private func folder(to machine: String) -> String { "here/bridge/out/\(machine)" }
+
+  /// The home of the receiver moves from a machine that is given up afterwards: nobody else ends
+  /// what is in transit to the lost machine.
+  @Test(arguments: [MachineRecord.Fate.putBack, .deadLetter])
+  func whatIsInTransitToALostFormerHomeEnds(_ fate: MachineRecord.Fate) throws {
+    let lost = try machines.send(1) { $0.wantsOutcome = true }
+    _ = try machines.published()
+    let residents = try machines.opened().here.residents
+    try residents.move("bob", to: Self.third)
+    let next = try machines.send(2) { $0.wantsOutcome = true }
+    let out = try OutFlow(to: Self.third, residents)
+    _ = try out.collect(from: residents.all(on: Self.third))
+    #expect(try machines.names("here/members/bob/claimed").count == 2)
+    try Leftovers.settle(TwoMachines.thereName, fate, residents)
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+    #expect(try next.state == .inTransit)
+    switch fate {
+    case .putBack: #expect(try machines.names("here/members/bob/inbox").count == 1)
+    case .deadLetter:
+      #expect(try machines.here.peer("bob").deadLetters.map(\.id) == [lost.id])
+    }
+    #expect(try machines.names(folder(to: TwoMachines.thereName)) == [])
+  }
+
+  /// A refused or kept message is named after its number: the number of another flow is not meant.
+  @Test(arguments: [false, true])
+  func whatANewMachineReceivesIsNotTakenForARefusedMessage(_ wantsOutcome: Bool) throws {
+    try machines.there.join(as: "bob").leave()
+    let folder = try BridgeFolder(of: machines.there.storage)
+    _ = try Place.open(folder, group: "g", machines.there.storage.options.environment)
+    // The directory of the first receiver is closed all the time.
+    let rule = FaultRule(
+      .open, path: "there/members/bob", persistent: true, .fail(.accessDenied))
+    try FaultPoints.with([rule]) {
+      try machines.send(1) { $0.wantsOutcome = wantsOutcome }
+      #expect(try machines.receive(machines.published()) == [.received(1)])
+      machines.kill()
+      _ = try MachineRejoin.run(machines.there, drops: false)
+      let name = try #require(try Place.read(folder)).machine
+      let path = machines.folder.path
+      let here = try TwoMachines.Side(TwoMachines.hereName, name, path + "/here")
+      let there = try TwoMachines.Side(name, TwoMachines.hereName, path + "/there")
+      _ = try here.residents.proxy(of: .member("carol"), on: name)
+      var options = SendOptions()
+      options.durability = .process
+      options.wantsOutcome = wantsOutcome
+      try machines.sender.peer("carol").send(2, options)
+      #expect(try there.receive(here.published()) == [.received(1)])
+    }
+    #expect(try machines.names("there/members/carol/inbox").count == 1)
+  }
+
+  /// The name cannot be given to programs here while a message is in transit; then it goes back.
+  @Test func aHomeThatComesBackToItsMachineIsCarriedForAgain() throws {
+    try machines.send(1) { $0.wantsOutcome = true }
+    #expect(try machines.published().count == 1)
+    let residents = try machines.opened().here.residents
+    let error = #expect(throws: WormholeError.self) { try residents.release(.member("bob")) }
+    #expect(error?.code == .conflict && error?.reason == "1 messages to it are in transit")
+    try machines.send(2)
+    #expect(try machines.published() == [], "the message waits for a program of this machine")
+    try residents.move("bob", to: TwoMachines.thereName)
+    #expect(try machines.published().flatMap(\.entries).map(\.kind) == [.message])
+  }
+
+  /// A confirmation may be published twice, and the second may come after later ones.
+  @Test func anOldConfirmationIsNoConflict() throws {
+    try machines.send(1) { $0.wantsOutcome = false }
+    try machines.settle()
+    let old = try #require(try machines.opened().there.incoming.position)
+    #expect(old.number == 1)
+    try machines.send(2) { $0.wantsOutcome = false }
+    try machines.send(3) { $0.wantsOutcome = false }
+    try machines.settle()
+    let out = try machines.opened().here.out
+    #expect(throws: Never.self) { try out.confirm(old) }
+    #expect(out.confirmed == 3 && out.next == 4)
+  }
+
+  /// Without the record, a power cut would send a settled message again.
+  @Test func aRecordStaysUntilItsEffectsAreDurable() throws {
+    try machines.send(1) { $0.wantsOutcome = false }
+    try machines.receive(machines.published())
+    let sides = try machines.opened()
+    try sides.here.out.confirm(try #require(sides.there.incoming.position))
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    let files = folder(to: TwoMachines.thereName)
+    let rule = FaultRule(
+      .fsync, path: "here/members/bob", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try sides.here.out.finish() }
+    }
+    #expect(try machines.names(files) == ["0000000000000001", "flow.plist"])
+    try sides.here.out.finish()
+    #expect(try machines.names(files) == ["flow.plist"])
+  }
+
+  @Test func aBundleHasAsManyMessagesAsFit() throws {
+    var options = SendOptions()
+    options.durability = .process
+    let text = String(repeating: "x", count: 100_000)
+    for _ in 0..<3 { try machines.sender.peer("bob").send(text, options) }
+    let here = try machines.opened().here
+    _ = try here.out.collect(from: here.residents.all(on: TwoMachines.thereName))
+    // No bundle is published in between, so each one begins with the first message.
+    for (size, count) in [(1, 1), (150_000, 1), (250_000, 2), (400_000, 3)] {
+      let bundle = try here.out.bundle(generation: 1, size: size, largest: 900 << 10)
+      #expect(bundle?.entries.count == count && bundle?.bodies.count == count, "\(size)")
+      #expect(bundle?.last == count)
+    }
+  }
+}
