@@ -133,6 +133,9 @@ package final class Proxy: Sendable {
     } catch {
       if error.code != .superseded { throw error }
     }
+    // A request that stayed would cancel the message after a retry.
+    _ = try naming(
+      "dead-letter message", name.id, at: home, home.remove(name.cancellationFile, from: .claimed))
   }
 
   /// Puts a claimed message back, marked as possibly received before: it may be in transit under
