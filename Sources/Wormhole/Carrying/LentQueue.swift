@@ -27,6 +27,7 @@ package final class LentQueue: Sendable {
     let message: Message
     let delivery: QueueDelivery
     var renewed: Instant
+    var isEnding = false
     let resume: @Sendable () -> Void
   }
 
@@ -181,44 +182,68 @@ package final class LentQueue: Sendable {
 
   /// The message is another worker's by now.
   private func lose(_ held: Held) {
-    guard remove(held.job.id) != nil else { return }
+    guard remove(held.job.id) else { return }
     // Otherwise the message would end once more with its last reference.
     try? held.message.acknowledge()
     held.resume()
   }
 
-  private func remove(_ id: String) -> Held? {
+  /// Returns false if the claim has ended before: only one caller lets its task go on.
+  private func remove(_ id: String) -> Bool {
     state.withLock { state in
       state.fresh.removeAll { $0.id == id }
-      return state.jobs.removeValue(forKey: id)
+      return state.jobs.removeValue(forKey: id) != nil
     }
   }
 
   // MARK: Ends
 
   /// Ends a claim as the other machine has stated; false if the message is another worker's by now.
+  ///
+  /// After an error, an acknowledgement may be repeated.
   package func end(_ id: String, _ end: LoanEnd) throws(WormholeError) -> Bool {
     let any = Mutants.has(.endAnyClaim) ? state.withLock { $0.jobs.keys.first } : nil
-    guard let held = remove(id) ?? any.flatMap({ remove($0) }) else { return false }
+    guard let held = beginEnd(of: id) ?? any.flatMap({ beginEnd(of: $0) }) else { return false }
     do throws(WormholeError) {
-      switch end {
-      case .acknowledged: try held.message.acknowledge()
-      case .undone: try held.message.unclaim(.undone)
-      case .failed: try held.message.unclaim(.failed)
-      case .dead(let reason, let attempts):
-        try held.delivery.giveUp(attempts: attempts, reason)
-        held.message.requeue()
-      }
+      try perform(end, of: held)
     } catch {
-      held.resume()
-      guard error.code == .superseded else {
-        // The message comes back at its deadline.
-        throw error
+      guard error.code != .superseded else {
+        finishEnd(of: held)
+        return false
       }
-      return false
+      if end == .acknowledged {
+        // The message was handled: without its job it would end as a failed attempt.
+        state.withLock { $0.jobs[held.job.id]?.isEnding = false }
+      } else {
+        // The message comes back at its deadline.
+        finishEnd(of: held)
+      }
+      throw error
     }
-    held.resume()
+    finishEnd(of: held)
     return true
+  }
+
+  /// The claim with the ID; nil if there is none, or if another caller is about to end it.
+  private func beginEnd(of id: String) -> Held? {
+    state.withLock { state in
+      guard let held = state.jobs[id], !held.isEnding else { return nil }
+      state.jobs[id]?.isEnding = true
+      return held
+    }
+  }
+
+  private func finishEnd(of held: Held) { if remove(held.job.id) { held.resume() } }
+
+  private func perform(_ end: LoanEnd, of held: Held) throws(WormholeError) {
+    switch end {
+    case .acknowledged: try held.message.acknowledge()
+    case .undone: try held.message.unclaim(.undone)
+    case .failed: try held.message.unclaim(.failed)
+    case .dead(let reason, let attempts):
+      try held.delivery.giveUp(attempts: attempts, reason)
+      held.message.requeue()
+    }
   }
 
   /// Ends the worker; the other machine's messages go back, marked.
