@@ -34,13 +34,19 @@ package final class LentQueue: Sendable {
   private struct State {
     var room = 0
     var lastTask = 0
-    /// The tasks that handle messages, and the numbers of the tasks without a message.
+    /// The tasks that may claim messages, and the numbers of the tasks without a message.
     var tasks: [Int: Task<Void, Never>] = [:]
     var idle: Set<Int> = []
     var jobs: [String: Held] = [:]
     var fresh: [Job] = []
     var lastJob = 0
     var isStopped = false
+
+    /// A task that is about to end counts no more: the next room may need another one at once.
+    mutating func forget(task number: Int) -> Task<Void, Never>? {
+      idle.remove(number)
+      return tasks.removeValue(forKey: number)
+    }
   }
 
   /// After so long without a renewal, a message goes to another worker.
@@ -83,8 +89,8 @@ package final class LentQueue: Sendable {
         state.idle.insert(number)
         state.tasks[number] = Task.detached { await self.claim(number) }
       }
-      let surplus = state.idle.prefix(max(0, state.tasks.count - room))
-      return surplus.compactMap { state.tasks[$0] }
+      let surplus = Array(state.idle.prefix(max(0, state.tasks.count - room)))
+      return surplus.compactMap { state.forget(task: $0) }
     }
     for task in surplus { task.cancel() }
   }
@@ -95,15 +101,15 @@ package final class LentQueue: Sendable {
         keep(message, number) { continuation.resume() }
       }
     }
-    state.withLock { state in
-      state.tasks[number] = nil
-      state.idle.remove(number)
-    }
+    state.withLock { _ = $0.forget(task: number) }
   }
 
   private func mayClaim(_ number: Int) -> Bool {
     state.withLock { state in
-      guard !state.isStopped, state.tasks.count <= state.room else { return false }
+      guard !state.isStopped, state.tasks[number] != nil, state.tasks.count <= state.room else {
+        _ = state.forget(task: number)
+        return false
+      }
       state.idle.insert(number)
       return true
     }
@@ -111,7 +117,9 @@ package final class LentQueue: Sendable {
 
   private func keep(_ message: Message, _ number: Int, _ resume: @escaping @Sendable () -> Void) {
     let isKept = state.withLock { state in
-      guard !state.isStopped, let delivery = message.source as? QueueDelivery else { return false }
+      guard !state.isStopped, state.tasks[number] != nil,
+        let delivery = message.source as? QueueDelivery
+      else { return false }
       state.idle.remove(number)
       state.lastJob += 1
       let carried = delivery.carried

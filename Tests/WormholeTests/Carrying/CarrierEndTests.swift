@@ -1,0 +1,60 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import Wormhole
+
+/// Ends of messages between machines that meet a request, or a refusal by the system.
+@Suite(.blocking) struct CarrierEndTests {
+  /// A request that stays would be sent for ever, and would cancel the message if it is retried.
+  @Test func aMessageThatIsGivenUpLeavesNoRequestToCancelIt() throws {
+    let meeting = try Meeting()
+    let peer = try meeting.container.join(as: "phone").peer("printer")
+    let carrier = try Carrier(meeting.another())
+    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
+    let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
+    let name = try #require(try printer.waiting().first)
+    #expect(try printer.claim(name))
+    #expect(try sent.cancel() == .requested)
+    #expect(try printer.cancellations() == [name])
+    try printer.giveUp(name, "it is too large")
+    #expect(sent.waitForEnd(until: .now + patience) == .deadLettered(reason: "it is too large"))
+    #expect(try printer.cancellations() == [])
+    #expect(try meeting.names("members/printer/claimed") == [])
+    #expect(try peer.deadLetters.map(\.id) == [sent.id])
+  }
+
+  /// The other machine's worker has handled the message: no refusal makes this a failed attempt.
+  @Test func anEndOfALentMessageThatTheSystemRefusesIsRepeated() throws {
+    let meeting = try Meeting { $0.mailbox.attempts = 1 }
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    let lent = try LentQueue("jobs", meeting.container) {}
+    try jobs.send(1, .quick())
+    lent.setRoom(1)
+    let job = try eventually("it is claimed") { lent.fresh.first }
+    lent.bound([job.id])
+    lent.setRoom(0)
+    var error: WormholeError?
+    try FaultPoints.with([FaultRule(.unlink, path: "/claimed/", .fail(.inputOutput))]) {
+      error = try failure { _ = try lent.end(job.id, .acknowledged) }
+    }
+    #expect(error?.errno == Errno.inputOutput.rawValue)
+    #expect(try lent.end(job.id, .acknowledged))
+    #expect(try jobs.messages.isEmpty)
+    #expect(try jobs.deadLetters.map(\.reason) == [])
+    lent.stop()
+  }
+
+  /// The tasks of the earlier room end at any later time.
+  @Test func aRoomThatComesBackIsUsedAtOnce() throws {
+    let meeting = try Meeting()
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    let lent = try LentQueue("jobs", meeting.container) {}
+    for room in [4, 0, 4] { lent.setRoom(room) }
+    for number in 1...4 { try jobs.send(number, .quick()) }
+    try eventually("four messages are claimed") { lent.fresh.count == 4 }
+    lent.stop()
+  }
+}
