@@ -56,6 +56,12 @@ extension Bridge {
   private func move(
     queue name: String, _ entry: QueueList.Entry, to machine: String, _ now: Instant
   ) throws(WormholeError) {
+    // Its heartbeats may have been held up on their way. The operator takes the command back.
+    guard evicted[machine] == nil else {
+      queues.draining[name] = nil
+      queues.conflicts[name] = "its home is not moved: the new home, \(machine), was given up"
+      return
+    }
     // A machine that does not exist would never take the queue.
     guard beats[machine] != nil || queues.draining[name] != nil else {
       queues.conflicts[name] =
