@@ -83,6 +83,8 @@ extension Bridge {
     try QueueList(of: container.storage).replace(name, by: next)
     queues.entries[name] = next
     queues.settled.remove(name)
+    // The queue may have been given away before, and have come back.
+    queues.free.remove(name)
     queues.draining[name] = nil
     for (lender, queue) in lenders {
       // Messages that are still lent go back, marked.
