@@ -29,20 +29,25 @@ extension Carrier {
   ///
   /// All messages stay here until ``proxy(ofQueue:on:term:)``. The call is refused as that one, and
   /// may be repeated at any time, also after a kill.
+  ///
+  /// - Parameter before: the machines that were the home before.
   package func leave(
-    _ queue: String, to machine: String, term: Int
+    _ queue: String, to machine: String, term: Int, before: [String] = []
   ) throws(WormholeError) {
     let home = try container.storage.member(queue, in: .queues)
-    _ = try leave(home, elsewhere(of: home), to: machine, term)
+    _ = try leave(home, elsewhere(of: home), to: machine, term, before)
   }
 
   private func leave(
-    _ home: MemberDirectory, _ known: Elsewhere?, to machine: String, _ term: Int
+    _ home: MemberDirectory, _ known: Elsewhere?, to machine: String, _ term: Int,
+    _ before: [String] = []
   ) throws(WormholeError) -> Elsewhere {
     let now = container.storage.options.environment.sinceEpoch()
     var next = Elsewhere(machine: machine, since: Date(sinceEpoch: now))
     (next.term, next.isSettling) = (term, known?.isSettling ?? true)
-    if let known { next.before = known.machine == machine ? known.before : known.followed }
+    next.before =
+      known?.machine == machine
+      ? known?.before ?? [] : Elsewhere.joined(known?.followed ?? [], before)
     if known?.machine != machine {
       // From here on, a worker that begins is one of another machine's queue.
       try hold(home) { () throws(WormholeError) in try home.write(next) }

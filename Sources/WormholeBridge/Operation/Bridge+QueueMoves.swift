@@ -107,7 +107,7 @@ extension Bridge {
     }
     guard !queues.free.contains(name) else { return }
     queues.conflicts[name] = "its home moves to machine \(heir)"
-    try carrier.leave(name, to: heir, term: entry.term)
+    try carrier.leave(name, to: heir, term: entry.term, before: entry.before)
     queues.free.insert(name)
     link?.nextBeat = .longAgo
   }
@@ -127,8 +127,12 @@ extension Bridge {
       let home = try carrier.home(ofQueue: name)
       guard heir.term > queues.entries[name]?.term ?? home?.term ?? -1, evicted[machine] == nil
       else { return }
+      let known = queues.entries[name]
       var entry = QueueList.Entry()
-      (entry.term, entry.before) = (heir.term, heir.before)
+      entry.term = heir.term
+      entry.before = Elsewhere.joined(known?.before ?? [], heir.before)
+      // A command about a home in a conflict stays.
+      if known?.heir == nil { entry.move = known?.move }
       try QueueList(of: container.storage).replace(name, by: entry)
       queues.entries[name] = entry
       queues.settled.remove(name)

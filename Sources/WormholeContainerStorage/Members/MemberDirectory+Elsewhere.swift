@@ -25,6 +25,11 @@ package struct Elsewhere: Hashable, Sendable {
   /// Messages to an earlier home have ended long before so many moves.
   package static let mostBefore = 16
 
+  /// The former homes of two lists, with those of the second one last.
+  package static func joined(_ earlier: [String], _ later: [String]) -> [String] {
+    Array((earlier.filter { !later.contains($0) } + later).suffix(mostBefore))
+  }
+
   package init(machine: String, since: Date) {
     self.machine = machine
     self.since = since
