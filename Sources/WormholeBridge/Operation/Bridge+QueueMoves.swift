@@ -124,10 +124,14 @@ extension Bridge {
   /// Takes a queue whose home has become this machine.
   func inherit(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
     do throws(WormholeError) {
+      guard evicted[machine] == nil else { return }
       let home = try carrier.home(ofQueue: name)
-      guard heir.term > queues.entries[name]?.term ?? home?.term ?? -1, evicted[machine] == nil
-      else { return }
       let known = queues.entries[name]
+      let term = known?.term ?? home?.term ?? -1
+      guard heir.term > term else {
+        guard heir.term == term, let own = known ?? followed(home, from: machine) else { return }
+        return try passOn(queue: name, own, heir, from: machine)
+      }
       var entry = QueueList.Entry()
       entry.term = heir.term
       entry.before = Elsewhere.joined(known?.before ?? [], heir.before)
@@ -141,6 +145,33 @@ extension Bridge {
     } catch {
       note(conflict: error, aboutQueue: name)
     }
+  }
+
+  /// What this machine has stated of a queue that it has given away, and whose heir it follows.
+  private func followed(_ home: Elsewhere?, from machine: String) -> QueueList.Entry? {
+    guard let home, let heir = home.machine, heir != machine else { return nil }
+    var entry = QueueList.Entry()
+    (entry.heir, entry.term, entry.before) = (heir, home.term, home.before + [place.machine])
+    return entry
+  }
+
+  /// Raises the term of the own move of a queue that another home gives to this machine.
+  ///
+  /// Of homes in a conflict, one has given the queue to another that has given it away, too. With
+  /// equal terms, this machine does not take the queue back, and the other one would wait for a
+  /// later term for ever. Two homes that are each other's heir must not both raise the term by the
+  /// same number: so one of them hears a later term than its own, and takes the queue.
+  private func passOn(
+    queue name: String, _ own: QueueList.Entry, _ heir: Heartbeat.Heir, from machine: String
+  ) throws(WormholeError) {
+    guard let next = own.heir else { return }
+    var entry = own
+    let isFirst = next == machine && place.machine < machine
+    entry.term = own.term.addingClamped(isFirst ? 2 : 1)
+    entry.before = Elsewhere.joined(heir.before, own.before)
+    try QueueList(of: container.storage).replace(name, by: entry)
+    queues.entries[name] = entry
+    link?.nextBeat = .longAgo
   }
 
   /// Lets the programs of this machine use an own queue as programs of the home.
