@@ -42,10 +42,20 @@ extension Proxy {
     var elsewhere = Elsewhere(machine: machine, since: Date(sinceEpoch: now))
     if case .queue(let name) = resident {
       elsewhere.term = term
-      elsewhere.before = try carrier.home(ofQueue: name)?.followed ?? []
+      let known = try carrier.home(ofQueue: name)
+      elsewhere.before = (known?.machine == machine ? known?.before : known?.followed) ?? []
     }
     try holdingName { () throws(WormholeError) in try home.write(elsewhere) }
     return Proxy(carrier, home, resident, machine)
+  }
+
+  /// Notes that the home of a queue has moved, and is the same machine again.
+  package func note(term: Int) throws(WormholeError) {
+    guard var elsewhere = try carrier.elsewhere(of: home), elsewhere.machine == machine
+    else { return }
+    elsewhere.term = term
+    let noted = elsewhere
+    try holdingName { () throws(WormholeError) in try home.write(noted) }
   }
 
   /// Gives the name back to programs of this machine, which receive the waiting messages.

@@ -122,14 +122,23 @@ package final class Residents {
     ofQueue name: String, on machine: String, term: Int, mayMove: (String) -> Bool
   ) throws(WormholeError) -> Proxy {
     let resident = Carrier.Resident.queue(name)
+    // This machine may have given the queue away before the proxy could be released.
+    leaving.remove(resident)
     guard let known = proxies[resident] else {
       let proxy = try carrier.proxy(ofQueue: name, on: machine, term: term)
       try keep(proxy)
       return proxy
     }
-    guard let present = known.machine, present != machine,
-      let home = try carrier.home(ofQueue: name), home.term < term, mayMove(present)
-    else { return known }
+    guard let present = known.machine, let home = try carrier.home(ofQueue: name) else {
+      return known
+    }
+    guard present != machine else {
+      // The home may have moved away and back meanwhile.
+      if home.term < term { try known.note(term: term) }
+      return known
+    }
+    // What this machine has decided itself is in the directory already.
+    guard home.machine == machine || home.term < term && mayMove(present) else { return known }
     let moved = try known.moved(to: machine, term: term)
     drop(resident)
     try keep(moved)
