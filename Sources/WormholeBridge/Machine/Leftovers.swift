@@ -33,7 +33,14 @@ enum Leftovers {
     }
     // A record claims its messages again, so it has to go before their names are free.
     try forgetFlow(to: machine, storage)
-    for proxy in residents.all(on: machine) { try residents.release(proxy.resident) }
+    for proxy in residents.all(on: machine) {
+      if case .queue(let name) = proxy.resident,
+        let home = try residents.carrier.home(ofQueue: name)
+      {
+        try QueueList(of: storage).keep(term: home.term, of: name)
+      }
+      try residents.release(proxy.resident)
+    }
   }
 
   private static func end(

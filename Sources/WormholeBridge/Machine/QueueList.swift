@@ -27,6 +27,7 @@ struct QueueList {
   }
 
   static let folderName = "queues"
+  private static let termMark = ".term"
 
   private enum Key {
     static let (move, heir, term, before) = ("move", "heir", "term", "before")
@@ -62,6 +63,26 @@ struct QueueList {
     if !entry.before.isEmpty { list[Key.before] = .array(entry.before.map { .string($0) }) }
     try folder.replace(file, by: .dictionary(list))
   }
+
+  // MARK: Homes that were given up
+
+  /// Keeps the term of a home that was given up: otherwise machines that know the term would not
+  /// follow the next home.
+  func keep(term: Int, of queue: String) throws(WormholeError) {
+    if let kept = try keptTerm(of: queue), kept >= term { return }
+    try folder.replace(Self.termFile(of: queue), by: [Key.term: .integer(Int64(term))])
+  }
+
+  /// The latest term of a home that was given up; nil for none.
+  func keptTerm(of queue: String) throws(WormholeError) -> Int? {
+    try folder.read(Self.termFile(of: queue))?[Key.term]?.intValue
+  }
+
+  private static func termFile(of queue: String) throws(WormholeError) -> String {
+    try Container.escape(queue) + termMark
+  }
+
+  // MARK: All queues
 
   /// Reads all entries.
   func entries() throws(WormholeError) -> [String: Entry] { try folder.entries(entry) }

@@ -100,7 +100,9 @@ extension Bridge {
     guard evicted[heir] == nil else {
       // The heir has not taken the queue, or is lost with the queue.
       try carrier.keep(name)
-      try QueueList(of: container.storage).replace(name, by: nil)
+      let list = try QueueList(of: container.storage)
+      try list.keep(term: entry.term, of: name)
+      try list.replace(name, by: nil)
       queues.entries[name] = nil
       queues.free.remove(name)
       return

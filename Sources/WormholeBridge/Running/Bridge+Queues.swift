@@ -29,7 +29,9 @@ extension Bridge {
     }
     let home = try container.storage.existingMember(name, in: .queues)
     try home?.checkHome(operation, .conflict, hint: "name the queue on that machine")
-    try list.replace(name, by: QueueList.Entry())
+    var entry = QueueList.Entry()
+    if let term = try list.keptTerm(of: name) { entry.term = term.addingClamped(1) }
+    try list.replace(name, by: entry)
     return true
   }
 

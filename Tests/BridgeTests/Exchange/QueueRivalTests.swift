@@ -1,0 +1,231 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import WormholeBridge
+@testable import WormholeRelay
+
+/// Homes of queues that move, cross and end in any order, without servers.
+@Suite(.blocking) struct QueueRivalTests {
+  private let folder: TemporaryDirectory
+  private static let (first, second) = ("000000000000000a", "000000000000000b")
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  private func bridges(_ count: Int) throws -> [UnconnectedBridge] {
+    try (0..<count).map { try UnconnectedBridge("\(folder.path)/m\($0)") }
+  }
+
+  /// Names the queue on machines that have not heard of each other: a conflict.
+  private func nameQueue(on homes: [UnconnectedBridge]) throws {
+    for home in homes {
+      #expect(try Bridge.addQueue("jobs", of: home.container))
+      home.look()
+    }
+  }
+
+  private func move(_ home: UnconnectedBridge, to heir: UnconnectedBridge) throws {
+    try Bridge.moveQueue("jobs", to: heir.machine, of: home.container)
+    home.look()
+  }
+
+  // MARK: Moves that cross
+
+  /// The operators of two homes each give the queue to the other one.
+  @Test func ofTwoHomesThatAreGivenToEachOtherOneKeepsTheQueue() throws {
+    let machines = try bridges(2)
+    try nameQueue(on: machines)
+    try UnconnectedBridge.exchange(machines)
+    #expect(machines.allSatisfy { $0.home(of: "jobs") == $0.machine })
+    try move(machines[0], to: machines[1])
+    try move(machines[1], to: machines[0])
+    try UnconnectedBridge.exchange(machines)
+    let homes = machines.filter { $0.bridge.queues.own == ["jobs"] }
+    try #require(homes.count == 1, "\(homes.count) homes")
+    #expect(machines.allSatisfy { $0.home(of: "jobs") == homes[0].machine })
+  }
+
+  /// The heir of one home gives its own claim to a third machine in the same moment.
+  @Test func aHomeFollowsAnHeirThatGivesTheQueueAway() throws {
+    let machines = try bridges(3)
+    try nameQueue(on: Array(machines[0...1]))
+    try UnconnectedBridge.exchange(machines)
+    try move(machines[0], to: machines[1])
+    try move(machines[1], to: machines[2])
+    try UnconnectedBridge.exchange(machines)
+    let home = machines[2].machine
+    #expect(machines.map { $0.home(of: "jobs") } == [home, home, home])
+    #expect(try machines[0].entry("jobs") == nil && machines[1].entry("jobs") == nil)
+  }
+
+  /// Only the heartbeats between the two moves are lost.
+  @Test func aQueueThatComesBackUnseenIsGivenAwayLikeAnyOther() throws {
+    let machines = try bridges(2)
+    let (home, heir) = (machines[0], machines[1])
+    try nameQueue(on: [home])
+    try home.hear(heir)
+    try heir.hear(home)
+    try move(home, to: heir)
+    try heir.hear(home)
+    try #require(heir.home(of: "jobs") == heir.machine)
+    try move(heir, to: home)
+    try home.hear(heir)
+    home.look()
+    try #require(home.home(of: "jobs") == home.machine)
+    #expect(try home.bridge.carrier.home(ofQueue: "jobs") == nil)
+    try move(home, to: heir)
+    let left = try home.bridge.carrier.home(ofQueue: "jobs")
+    #expect(left?.machine == heir.machine && left?.term == 3)
+    #expect(home.bridge.heirs["jobs"]?.term == 3)
+  }
+
+  /// A machine that has heard the home before and after two moves knows the term of the last one.
+  ///
+  /// Otherwise it would take the queue from a machine whose claim is older.
+  @Test func theTermOfAHomeThatCameBackIsKept() throws {
+    let machine = try bridges(1)[0]
+    for term in [0, 2] { try machine.hear(Self.first, queues: ["jobs": term]) }
+    #expect(try machine.bridge.carrier.home(ofQueue: "jobs")?.term == 2)
+    let heir = Heartbeat.Heir(machine: machine.machine, term: 1, before: [Self.second])
+    try machine.hear(Self.second, heirs: ["jobs": heir])
+    #expect(machine.home(of: "jobs") == Self.first)
+    #expect(try machine.entry("jobs") == nil)
+  }
+
+  /// An earlier home's statement that comes late, and a home that is heard twice.
+  @Test func anEarlierTermMovesNothing() throws {
+    let machine = try bridges(1)[0]
+    try machine.hear(Self.first, queues: ["jobs": 3])
+    try machine.hear(Self.first)
+    for term in [2, 3] {
+      try machine.hear(Self.second, queues: ["jobs": term])
+      #expect(machine.home(of: "jobs") == Self.first, "term \(term)")
+    }
+    try machine.hear(Self.second, queues: ["jobs": 4])
+    #expect(machine.home(of: "jobs") == Self.second)
+    let known = try machine.bridge.carrier.home(ofQueue: "jobs")
+    #expect(known?.term == 4 && known?.before == [Self.first])
+  }
+
+  // MARK: Machines that are given up
+
+  /// The heir is given up while the home waits for the end of a lent message.
+  @Test func aHomeWhoseHeirIsGivenUpKeepsTheQueue() throws {
+    let machines = try bridges(2)
+    let (home, heir) = (machines[0], machines[1])
+    try nameQueue(on: [home])
+    try home.container.queue("jobs", of: Int.self).send(1)
+    try home.hear(heir)
+    let work = ["jobs": WorkerStatement(home: home.machine, room: 1, held: [])]
+    try home.hear(Self.first, work: work)
+    let lender = QueueTraffic.Lender(queue: "jobs", machine: Self.first)
+    let lent = try #require(home.bridge.queues.lenders[lender])
+    try eventually("the message is lent") { !lent.fresh.isEmpty }
+    let job = try #require(lent.fresh.first)
+    try move(home, to: heir)
+    #expect(home.bridge.queues.draining["jobs"] != nil)
+    #expect(home.bridge.queues.conflicts["jobs"] == "its home moves, and waits for 1 messages")
+    home.bridge.giveUp(heir.machine, .putBack)
+    #expect(try lent.end(job.id, .acknowledged))
+    home.look()
+    #expect(home.bridge.queues.own == ["jobs"])
+    let entry = try home.entry("jobs")
+    #expect(entry != nil && entry?.heir == nil && entry?.term == 0)
+  }
+
+  /// A heartbeat of the lost machine that was held up on its way.
+  @Test func noQueueIsGivenToAMachineThatWasGivenUp() throws {
+    let machines = try bridges(2)
+    let (home, heir) = (machines[0], machines[1])
+    try nameQueue(on: [home])
+    home.bridge.giveUp(heir.machine, .putBack)
+    try home.hear(heir)
+    try move(home, to: heir)
+    #expect(home.bridge.queues.own == ["jobs"])
+    #expect(try home.entry("jobs") != nil)
+  }
+
+  /// The last home is lost, and the queue is named anew: a machine that has seen none of the moves
+  /// before follows, too.
+  @Test func aQueueThatIsNamedAnewIsFollowed() throws {
+    let machines = try bridges(4)
+    let (former, lost, next, late) = (machines[0], machines[1], machines[2], machines[3])
+    var entry = QueueList.Entry()
+    entry.term = 2
+    try QueueList(of: former.container.storage).replace("jobs", by: entry)
+    former.look()
+    try late.hear(former)
+    try #require(late.home(of: "jobs") == former.machine)
+    try former.hear(lost)
+    try move(former, to: lost)
+    try UnconnectedBridge.exchange([former, lost, next])
+    try #require(next.home(of: "jobs") == lost.machine)
+    for machine in [former, next, late] { machine.bridge.giveUp(lost.machine, .putBack) }
+    #expect(try Bridge.addQueue("jobs", of: next.container))
+    try UnconnectedBridge.exchange([former, next, late])
+    #expect(former.home(of: "jobs") == next.machine)
+    #expect(late.home(of: "jobs") == next.machine)
+  }
+
+  // MARK: Messages behind a move
+
+  /// A message of a third machine that the first home hands on when the second one is home no more.
+  @Test func aFormerHomeMayHandOnMessagesAfterTheNextMove() throws {
+    let machines = try bridges(3)
+    let (former, middle, last) = (machines[0], machines[1], machines[2])
+    try nameQueue(on: [former])
+    try UnconnectedBridge.exchange(machines)
+    for (home, heir) in [(former, middle), (middle, last)] {
+      try move(home, to: heir)
+      try UnconnectedBridge.exchange(machines)
+    }
+    try #require(middle.home(of: "jobs") == last.machine)
+    let record = StreamMessage(
+      subject: "", headers: [], payload: Home.bytes("00000000000000ee"), sequence: 1,
+      timestamp: 0, pending: 0)
+    middle.bridge.homes["eve"] = Home(record)
+    let (name, bytes) = try message()
+    let flow = "0123456789abcdef"
+    let bundle = FlowBundle(
+      flow: flow, generation: 1, first: 1, before: .start, now: 0,
+      entries: [FlowEntry(.message, to: "jobs", name, isQueue: true)], bodies: [bytes])
+    let pair = try #require(middle.bridge.pair(former.machine))
+    try pair.incoming.begin(flow)
+    #expect(try pair.incoming.receive([(bundle, 0)]) == [.received(1)])
+    #expect(try middle.names("queues/jobs/inbox").count == 1)
+    #expect(try middle.names("queues/jobs/dead") == [])
+  }
+
+  /// Two homes are a conflict, and one gives the queue to the other, which is to move itself.
+  @Test func aHomeThatIsGivenTheQueueKeepsItsOwnMoveAndFormerHomes() throws {
+    let machine = try bridges(1)[0]
+    var entry = QueueList.Entry()
+    (entry.move, entry.before) = (Self.second, ["000000000000000c", "000000000000000d"])
+    try QueueList(of: machine.container.storage).replace("jobs", by: entry)
+    machine.look()
+    let before = ["000000000000000d", Self.first]
+    let heir = Heartbeat.Heir(machine: machine.machine, term: 1, before: before)
+    try machine.hear(Self.first, heirs: ["jobs": heir])
+    (entry.term, entry.before) = (1, ["000000000000000c"] + before)
+    #expect(try machine.entry("jobs") == entry)
+  }
+
+  /// A message to the queue of a member that wants no outcome.
+  private func message() throws -> (MessageName, [UInt8]) {
+    let container = try SharedContainer(directory: folder.path + "/sender")
+    let member = try container.join(as: "eve")
+    defer { member.leave() }
+    try member.queue("jobs", of: Int.self).send(1, SendOptions(wantsOutcome: false))
+    let home = try #require(try container.storage.existingMember("jobs", in: .queues))
+    let inbox = try Descriptor.open(
+      path: folder.path + "/sender/queues/jobs/inbox", [.readOnly, .directory])
+    let name = try #require(try inbox.names().first.flatMap { MessageName($0) })
+    guard case .sound(let bytes, _) = try home.read(name.text, in: .inbox, "read") else {
+      throw TwoMachines.StillOnTheWay()
+    }
+    return (name, bytes)
+  }
+}
