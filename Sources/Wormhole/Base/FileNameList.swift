@@ -13,6 +13,8 @@ struct FileNameList {
   var isEmpty: Bool { starts.isEmpty }
   var count: Int { starts.count }
 
+  mutating func add(_ name: String) { name.withCString { add($0) } }
+
   mutating func add(_ name: UnsafePointer<CChar>) {
     starts.append(bytes.count)
     bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: name.length + 1))
@@ -39,9 +41,15 @@ struct FileNameList {
   /// Calls the body with each name until the body returns false; returns whether it never did.
   @discardableResult
   func forEach(_ body: (UnsafePointer<CChar>) -> Bool) -> Bool {
+    forEach(in: starts.indices, body)
+  }
+
+  /// As ``forEach(_:)``, with some of the names.
+  @discardableResult
+  func forEach(in range: Range<Int>, _ body: (UnsafePointer<CChar>) -> Bool) -> Bool {
     bytes.withUnsafeBufferPointer { bytes in
       guard let base = bytes.baseAddress else { return true }
-      return starts.allSatisfy { body(base + $0) }
+      return starts[range].allSatisfy { body(base + $0) }
     }
   }
 

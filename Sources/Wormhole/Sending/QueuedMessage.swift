@@ -144,8 +144,11 @@ extension Peer {
 
 /// A listing of the unsettled messages of a member or a queue.
 ///
-/// Each message is read when its turn comes: of the others, only the names are in memory.
+/// Messages are read shortly before their turn comes: of the others, only the names are in memory.
 private struct QueueListing {
+  /// How many messages are read at a time.
+  private static let step = 64
+
   private let home: MemberDirectory
   private let container: SharedContainer
   private let isElsewhere: Bool
@@ -232,15 +235,27 @@ private struct QueueListing {
   private mutating func pass(
     _ waiting: FileNameList, _ body: (MessageName, QueuedMessage) -> Bool
   ) -> Bool {
-    waiting.forEach { file in
-      guard let name = MessageName(file), !claimed.contains(name) else { return true }
-      switch reader.waiting(name, at: now) {
-      case nil: moved.add(file)
-      case .message(let message)?: return body(name, message)
-      case .expired?: if !end(name) { moved.add(file) }
+    let (reader, claimed, now) = (reader, claimed, now)
+    let ahead = ReadAhead(waiting.count, step: Self.step) { range in
+      var found: [(name: MessageName, content: QueuedMessageReader.WaitingContent?)] = []
+      waiting.forEach(in: range) { file in
+        guard let name = MessageName(file), !claimed.contains(name) else { return true }
+        found.append((name, reader.waiting(name, at: now)))
+        return true
       }
-      return true
+      return found
     }
+    defer { ahead.stop() }
+    while let found = ahead.next() {
+      for (name, content) in found {
+        switch content {
+        case nil: moved.add(name.text)
+        case .message(let message)?: if !body(name, message) { return false }
+        case .expired?: if !end(name) { moved.add(name.text) }
+        }
+      }
+    }
+    return true
   }
 
   /// Settles an expired message; false if it was claimed just before.
@@ -290,7 +305,7 @@ struct QueuedMessageReader {
   }
 
   /// A waiting message, or an expired one.
-  enum WaitingContent {
+  enum WaitingContent: Sendable {
     case message(QueuedMessage)
     /// The message's time to live has passed.
     case expired

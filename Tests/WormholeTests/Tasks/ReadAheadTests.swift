@@ -1,0 +1,34 @@
+import TestSupport
+import TestTraits
+import Testing
+
+@testable import Wormhole
+
+/// A list that is read in parts, with a thread that reads ahead.
+@Suite(.blocking) struct ReadAheadTests {
+  /// Lists with and without a thread, and with a shorter last part.
+  @Test(arguments: [0, 1, 10, 79, 80, 1001])
+  func allPartsComeInOrder(_ count: Int) {
+    for _ in 0..<20 {
+      let ahead = ReadAhead(count, step: 10) { Array($0) }
+      defer { ahead.stop() }
+      var found: [Int] = []
+      while let part = ahead.next() { found += part }
+      #expect(found == Array(0..<count))
+    }
+  }
+
+  /// The thread waits for the caller, and ends when the caller has enough.
+  @Test func fewPartsAreInMemory() throws {
+    let started = Heard<Int>()
+    let ahead = ReadAhead(1000, step: 10) { range in
+      started.add(range.lowerBound)
+      return range.lowerBound
+    }
+    try eventually("four parts are read ahead") { started.all.count == 4 }
+    #expect(ahead.next() == 0)
+    try eventually("one more part is read ahead") { started.all.count == 5 }
+    ahead.stop()
+    #expect(started.all == [0, 10, 20, 30, 40])
+  }
+}
