@@ -14,7 +14,9 @@ extension WCError {
         domain: WCErrorDomain, code: code.rawValue, userInfo: [NSLocalizedDescriptionKey: text]))
   }
 
-  init(_ error: NotAPropertyList) { self.init(.payloadUnsupportedTypes, "\(error)") }
+  init(_ error: NotAPropertyList) {
+    self.init(error.isTooDeep ? .payloadTooLarge : .payloadUnsupportedTypes, "\(error)")
+  }
 
   /// Converts a failure of the container to an error of the session.
   init(_ error: WormholeError, sending isFile: Bool = false) {

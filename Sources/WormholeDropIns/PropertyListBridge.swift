@@ -14,7 +14,7 @@ package struct NotAPropertyList: Error, CustomStringConvertible {
   }
 
   /// Whether the object is a container below more containers than a property list can nest.
-  private(set) var isTooDeep = false
+  package private(set) var isTooDeep = false
 
   static func tooDeep(_ any: Any, at place: String) -> NotAPropertyList {
     var error = NotAPropertyList(place: "\(place.prefix(100))…", type: "\(Swift.type(of: any))")

@@ -154,7 +154,7 @@ public struct Pairing: Sendable {
     return isTaken
   }
 
-  /// Returns a complication transfer that was taken on a day, because it was not made.
+  /// Returns a day's complication transfer to the budget after its sending has failed.
   package func returnComplicationTransfer(day: Int) throws {
     try update { state in
       if state.budgetDay == day { state.budgetUsed = max(0, state.budgetUsed - 1) }

@@ -4,7 +4,7 @@ import Testing
 import WormholeContainerStorage
 import WormholePairings
 
-/// The changes of a pairing: which watch they concern, and what they leave as it was.
+/// The changes of a pairing: the watch that each concerns, and the numbers that stay.
 @Suite(.blocking) struct PairingChangeTests {
   private let folder: TemporaryDirectory
   private let pairing: Pairing

@@ -136,7 +136,7 @@ import WormholeSyscalls
     #expect(letters.map(\.reason) == ["Refusal()", "Refusal()"])
   }
 
-  @Test func noMoreAttemptsAreCountedThanANameHasSpaceFor() {
+  @Test(.blocking) func noMoreAttemptsAreCountedThanANameHasSpaceFor() {
     #expect(MailboxOptions(attempts: 60).machine.attempts == 60)
     #expect(MailboxOptions(attempts: 61).machine.attempts == 60)
     #expect(MailboxOptions(attempts: .max).machine.attempts == 60)
@@ -162,7 +162,7 @@ import WormholeSyscalls
 
   /// Of the stamps that are ahead of the clock, the latest is awaited, and each stamp that is a
   /// second ahead is taken for one of a wrong clock.
-  @Test func onlyStampsLessThanASecondAheadAreAwaited() {
+  @Test(.blocking) func onlyStampsLessThanASecondAheadAreAwaited() {
     var machine = listingMachine()
     let (start, now) = (MessageStamp(epoch: 1, nanoseconds: 1000), Int64(2000))
     let second: Int64 = 1_000_000_000
@@ -178,7 +178,7 @@ import WormholeSyscalls
   }
 
   /// Between the last known name and a reported one there may be others.
-  @Test func anArrivalBeyondTheEndOfAListingWaitsForTheNextListing() {
+  @Test(.blocking) func anArrivalBeyondTheEndOfAListingWaitsForTheNextListing() {
     var machine = listingMachine()
     machine.arrived([name(50), name(5)], now: 0)
     let start = MessageStamp(epoch: 1, nanoseconds: 100)
@@ -191,7 +191,7 @@ import WormholeSyscalls
 
   // MARK: Messages that tests make
 
-  @Test func aMadeRequestAndAMadeMessageHaveAllThatWasGiven() throws {
+  @Test(.blocking) func aMadeRequestAndAMadeMessageHaveAllThatWasGiven() throws {
     let record = MadeRequest()
     let request = try Request(
       made: 1, from: "phone", kind: nil, headers: ["a": "b"], timeLeft: .seconds(100), record)

@@ -41,7 +41,7 @@ extension Int {
   /// A file's name for a number of a flow.
   var fileName: String { UInt64(self).digits }
 
-  /// The name of what is kept about an entry for longer than its flow lasts.
+  /// The name of a file about an entry that outlasts the flow.
   ///
   /// The next flow of the same machine has all numbers again. Another machine chooses the text that
   /// names a flow, so the text is no part of a file's name.

@@ -137,7 +137,7 @@ package final class Residents {
       if home.term < term { try known.note(term: term) }
       return known
     }
-    // What this machine has decided itself is in the directory already.
+    // A decision of this machine is in the directory already.
     guard home.machine == machine || home.term < term && mayMove(present) else { return known }
     let moved = try known.moved(to: machine, term: term)
     drop(resident)

@@ -19,7 +19,7 @@ enum Leftovers {
       }
       try end(proxy.claimed(), at: proxy, machine, fate)
     }
-    // The homes of others have moved since, and nobody else ends what is in transit to the machine.
+    // Other homes have moved since: the messages in transit to this machine end here alone.
     for (resident, names) in try bound(to: machine, storage) {
       do throws(WormholeError) {
         guard let proxy = try residents.receiver(resident), proxy.machine != machine
@@ -67,7 +67,7 @@ enum Leftovers {
       do throws(WormholeError) {
         list = try flow.read(file)
       } catch {
-        // The machine is given up all the same.
+        // A damaged record does not keep the machine from being given up.
         guard error.code == .damaged else { throw error }
         continue
       }

@@ -20,7 +20,7 @@ struct QueueList {
     /// with the term of the move, or a later home.
     ///
     /// An heir that was a home before, in a conflict, states the queue with its earlier term, too.
-    /// If the move ended there, the heir would never hear of it.
+    /// If the move ended there, the heir would never hear of the move.
     func ends(withHome machine: String, _ term: Int) -> Bool {
       machine == heir ? term >= self.term || Mutants.has(.endEarly) : term > self.term
     }

@@ -56,7 +56,7 @@ extension Bridge {
   private func move(
     queue name: String, _ entry: QueueList.Entry, to machine: String, _ now: Instant
   ) throws(WormholeError) {
-    // Its heartbeats may have been held up on their way. The operator takes the command back.
+    // Heartbeats of the heir may have been held up on the way. The operator takes the command back.
     guard evicted[machine] == nil else {
       queues.draining[name] = nil
       queues.conflicts[name] = "its home is not moved: the new home, \(machine), was given up"
@@ -149,7 +149,7 @@ extension Bridge {
     }
   }
 
-  /// What this machine has stated of a queue that it has given away, and whose heir it follows.
+  /// The former entry of a queue that this machine has given away, and whose heir is known here.
   private func followed(_ home: Elsewhere?, from machine: String) -> QueueList.Entry? {
     guard let home, let heir = home.machine, heir != machine else { return nil }
     var entry = QueueList.Entry()

@@ -171,10 +171,10 @@ extension Bridge {
       entry.isHome = true
       if let machine = entry.move {
         let present = try container.channel(name, of: PropertyListValue.self).metadata
-        // A channel that was taken has a greater version than what was left to it: it is given away
-        // again, before a content of its own was published.
+        // A channel that was taken has a greater version than the content left by the former home:
+        // the channel is given away again, before a content of its own was published.
         guard present?.version ?? 0 <= copy.content.version else { return }
-        // It comes back before this machine has ended its part of the move.
+        // The channel comes back before this machine has ended the move.
         if present?.home == machine { entry.move = nil }
       }
       if entry != listed { try list.replace(name, by: entry) }
@@ -188,7 +188,7 @@ extension Bridge {
   }
 
   private func adopt(_ name: String, _ legacy: Carrier.ChannelLegacy) throws(WormholeError) {
-    // Also the change that an earlier bridge has asked.
+    // With the change that an earlier bridge has asked.
     let queue = try queue(name)
     try carrier.adopt(legacy, as: name)
     channels.conflicts[name] = nil

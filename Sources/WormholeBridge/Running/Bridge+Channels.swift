@@ -171,7 +171,7 @@ extension Bridge {
       switch result {
       case .success:
         self.channels.own[name]?.stored = content.version
-        // A move that waits has its own reason.
+        // A move that waits has a reason of its own.
         if self.channels.moves[name] == nil { self.channels.conflicts[name] = nil }
       case .failure(let failure) where failure.kind == .tooLarge:
         // The end of a move has a longer reason.

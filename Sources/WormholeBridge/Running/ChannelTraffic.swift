@@ -72,7 +72,7 @@ final class ChannelTraffic {
   /// Whether the content of a channel of this machine may be published as that of its home.
   ///
   /// Once the channel is given away, its last content names the heir. And while this machine cannot
-  /// take a channel, what the former home has left must stay on the servers.
+  /// take a channel, the content of the former home must stay on the servers.
   func mayPublish(_ name: String) -> Bool {
     moves[name]?.legacy == nil && !inheritances.contains(name)
   }

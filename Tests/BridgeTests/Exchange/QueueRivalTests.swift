@@ -221,7 +221,7 @@ import WormholeSyscalls
     try member.queue("jobs", of: Int.self).send(1, SendOptions(wantsOutcome: false))
     let home = try #require(try container.storage.existingMember("jobs", in: .queues))
     let inbox = try Descriptor.open(
-      path: folder.path + "/sender/queues/jobs/inbox", [.readOnly, .directory])
+      path: "\(folder.path)/sender/queues/jobs/inbox", [.readOnly, .directory])
     let name = try #require(try inbox.names().first.flatMap { MessageName($0) })
     guard case .sound(let bytes, _) = try home.read(name.text, in: .inbox, "read") else {
       throw TwoMachines.StillOnTheWay()

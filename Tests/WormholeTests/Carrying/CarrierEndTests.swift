@@ -37,7 +37,7 @@ import WormholeSyscalls
     lent.bound([job.id])
     lent.setRoom(0)
     var error: WormholeError?
-    try FaultPoints.with([FaultRule(.unlink, path: "/claimed/", .fail(.inputOutput))]) {
+    try FaultPoints.with([FaultRule(.unlink, path: "claimed/", .fail(.inputOutput))]) {
       error = try failure { _ = try lent.end(job.id, .acknowledged) }
     }
     #expect(error?.errno == Errno.inputOutput.rawValue)

@@ -102,7 +102,7 @@ import WormholeContainerStorage
     while let name = machine.nextName() {
       read.append(name)
       guard read.count <= 100 else { continue }
-      // One that still waits, and one that was read.
+      // A name that still waits, and the name just read.
       _ = machine.change("199")
       _ = machine.change(name)
     }
