@@ -112,6 +112,24 @@ import WormholeSyscalls
     #expect(try Descriptor.open(path: above, [.readOnly, .directory]).status().mode == 0o700)
   }
 
+  /// A group may be named like one of the directories above its own.
+  @Test(arguments: ["wormhole", "groups"])
+  func aGroupOpensNoDirectoryAboveItsOwn(_ group: String) throws {
+    let folder = try TemporaryDirectory()
+    let location = try ContainerLocation(
+      group: group, environment: ["XDG_STATE_HOME": folder.path], home: nil)
+    try location.prepare(.group)
+    for (path, mode) in [
+      ("wormhole", 0o700), ("wormhole/groups", 0o700), ("wormhole/groups/\(group)", 0o2770),
+    ] as [(String, FileMode)] {
+      #expect(try Descriptor.status(ofPath: "\(folder.path)/\(path)").mode == mode, "\(path)")
+    }
+    // The directories above may be those of another group.
+    let other = try ContainerLocation(
+      group: "a", environment: ["XDG_STATE_HOME": folder.path], home: nil)
+    #expect(throws: Never.self) { try other.prepare(.group) }
+  }
+
   @Test(arguments: [0o777, 0o770, 0o702] as [FileMode])
   func aDirectoryThatOthersMayWriteToIsRefused(_ mode: FileMode) throws {
     let folder = try TemporaryDirectory()

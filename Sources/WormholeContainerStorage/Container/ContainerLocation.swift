@@ -226,10 +226,11 @@ package struct ContainerLocation: Hashable, Sendable {
       throw failure
     }
     var path = base
-    for name in own {
+    for (place, name) in own.enumerated() {
       path += "/" + name
-      // Only the last directory on the path is writable for the group's members.
-      let sharing = name == own.last ? sharing : .owner
+      // Only the last directory on the path is writable for the group's members. The group may have
+      // the name of a directory above.
+      let sharing = place == own.count - 1 ? sharing : .owner
       let status: FileStatus
       do throws(Errno) {
         status = try Self.make(path, sharing)
