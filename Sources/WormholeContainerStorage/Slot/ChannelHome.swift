@@ -89,11 +89,9 @@ extension Slot {
   /// The file decides by its existence alone.
   package func home() throws(WormholeError) -> ChannelHome? {
     let operation = "read the home of channel"
-    guard folder == .channels, let directory = try openDirectory(operation) else { return nil }
-    do throws(Errno) {
-      return try ChannelHome.read(in: directory.descriptor, container)
-    } catch {
-      throw WormholeError(error, operation, self)
+    guard folder == .channels else { return nil }
+    return try inPresentDirectory(operation) { directory throws(Errno) in
+      try ChannelHome.read(in: directory.descriptor, container)
     }
   }
 
@@ -111,13 +109,27 @@ extension Slot {
 
   /// Removes the file: the channel is one of this machine.
   package func removeHome() throws(WormholeError) {
-    let operation = "store the home of channel"
-    guard let directory = try openDirectory(operation) else { return }
-    do throws(Errno) {
-      try directory.descriptor.unlink(ChannelHome.fileName)
-    } catch {
-      guard error != .noSuchFile else { return }
-      throw WormholeError(error, operation, self)
+    _ = try inPresentDirectory("store the home of channel") { directory throws(Errno) in
+      try ignoring(.noSuchFile, directory.descriptor.unlink(ChannelHome.fileName))
     }
+  }
+
+  /// Calls the body with the directory that has the slot's name; nil if there is none.
+  ///
+  /// A directory that another process has removed is empty. If the body finds nothing in an open
+  /// directory that was removed, the body is called again with the next directory of the name.
+  private func inPresentDirectory<Found>(
+    _ operation: String, _ body: (SlotDirectory) throws(Errno) -> Found?
+  ) throws(WormholeError) -> Found? {
+    while let directory = try openDirectory(operation) {
+      do throws(Errno) {
+        if let found = try body(directory) { return found }
+      } catch {
+        throw WormholeError(error, operation, self)
+      }
+      guard directory.isStale else { return nil }
+      forgetDirectory()
+    }
+    return nil
   }
 }

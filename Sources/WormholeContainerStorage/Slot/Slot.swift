@@ -124,10 +124,13 @@ package final class Slot: Sendable {
   /// Reads the copy of an earlier value; nil without a sound copy.
   package func readKept() throws(WormholeError) -> [UInt8]? {
     let operation = "read \(title)"
-    guard let directory = try openDirectory(operation),
-      case .sound(let bytes, _) = try find(in: directory, operation, .kept)
-    else { return nil }
-    return bytes
+    while let directory = try openDirectory(operation) {
+      let found = try find(in: directory, operation, .kept)
+      if case .sound(let bytes, _) = found { return bytes }
+      guard case .missing = found, directory.isStale else { return nil }
+      forgetDirectory()
+    }
+    return nil
   }
 
   private func hasValue(in directory: SlotDirectory) -> Bool {
