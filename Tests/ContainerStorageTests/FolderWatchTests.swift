@@ -35,6 +35,36 @@ import WormholeSyscalls
       ])
   }
 
+  /// Settings have a prefix of the library before a name of the full length.
+  @Test(arguments: ["defaults.", "lock.", "wake."])
+  func aNameOfTheFullLengthAfterAPrefixIsTold(_ prefix: String) throws {
+    let names = ["a", "b"].map { prefix + String(repeating: $0, count: EscapedName.limit) }
+    try container.slot(.system, names[0]).add()
+    let changes = Changes()
+    let watch = try container.watchNames(in: .system) { changes.note($0) }
+    #expect(changes.all == [.came(names[0])])
+    try container.slot(.system, names[1]).add()
+    #expect(throws: Never.self) { try changes.waitFor(2) }
+    watch.stop()
+    #expect(changes.all == names.map { FolderWatch.FolderChange.came($0) })
+    #expect(try container.slotNames(in: .system) == names)
+  }
+
+  /// The file system refuses to tell whether the name is there.
+  @Test func aNameThatCannotBeLookedUpIsToldLater() throws {
+    let listener = try Running(
+      .names(container.path, until: "x"),
+      environment: ["WORMHOLE_FAULTS=fstatat~channels/x:before:fail=EIO"])
+    try eventually("the watch is set up") {
+      try listener.output.contains("watching\n")
+    }
+    try container.slot(.channels, "x").add()
+    #expect(throws: Never.self) {
+      try eventually("the name is told") { try listener.output.contains("came x\n") }
+    }
+    #expect(try listener.outcome().status == .exited(0))
+  }
+
   /// A listener that does not list for a long time stores no growing list of names, and rescans the
   /// whole folder later.
   @Test func ofTooManyChangesNoListIsKept() {

@@ -31,7 +31,8 @@ extension Container {
   /// A slot that is only watched, or whose first change failed, has an empty directory.
   package func slotNames(in folder: Folder) throws(WormholeError) -> [String] {
     try names(in: folder).filter { name in
-      guard let escaped = try? EscapedName.escape(name),
+      guard
+        let escaped = try? EscapedName.escape(name, allowance: folder.allowance(for: name)),
         let parent = try? existingFolder(folder)
       else { return false }
       return [Slot.valueName, Slot.keptName].contains { file in

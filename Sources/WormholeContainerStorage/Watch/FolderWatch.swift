@@ -60,7 +60,12 @@ package final class FolderWatch: Sendable {
           (now, names) = (all, all.symmetricDifference(known))
         }
         for name in names.sorted() {
-          let isThere = now?.contains(name) ?? container.hasFile(name, in: folder)
+          let isThere: Bool
+          if let now {
+            isThere = now.contains(name)
+          } else {
+            isThere = try container.hasFile(name, in: folder)
+          }
           if let change = note(name, isThere: isThere, &known) {
             notices.call { handler(change) }
           }
@@ -88,7 +93,9 @@ package final class FolderWatch: Sendable {
 
   /// Returns the change to report; nil if there is none.
   private func note(_ file: String, isThere: Bool, _ known: inout Set<String>) -> FolderChange? {
-    guard known.contains(file) != isThere, let name = EscapedName.unescape(file) else { return nil }
+    guard known.contains(file) != isThere,
+      let name = EscapedName.unescape(file, allowance: folder.allowance(for: file))
+    else { return nil }
     if isThere { known.insert(file) } else { known.remove(file) }
     return isThere ? .came(name) : .went(name)
   }
@@ -118,11 +125,21 @@ extension Container {
 
   /// The names in a folder, unchanged; foreign names may be among them.
   fileprivate func files(in folder: Folder) throws(WormholeError) -> Set<String> {
-    Set(try names(in: folder).compactMap { try? EscapedName.escape($0) })
+    Set(
+      try names(in: folder).compactMap {
+        try? EscapedName.escape($0, allowance: folder.allowance(for: $0))
+      })
   }
 
-  fileprivate func hasFile(_ name: String, in folder: Folder) -> Bool {
-    let kind = try? root.descriptor.status(of: "\(folder.rawValue)/\(name)").kind
-    return kind == (folder == .notices ? .regular : .directory)
+  /// Throws if this cannot be determined: a name that is reported as gone would not come back
+  /// without a change of the folder.
+  fileprivate func hasFile(_ name: String, in folder: Folder) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      let path = "\(folder.rawValue)/\(name)"
+      let status = try ignoring(.noSuchFile, root.descriptor.status(of: path))
+      return status?.kind == (folder == .notices ? .regular : .directory)
+    } catch {
+      throw WormholeError(error, "list", path + "/" + folder.rawValue, in: self, folder.rawValue)
+    }
   }
 }
