@@ -247,6 +247,52 @@ import WormholeSyscalls
     #expect(try slot.add() == 5)
   }
 
+  /// Other processes may know the earlier previous value to be young enough.
+  @Test func aSaveThatCannotBeNamedLeavesThePreviousValue() throws {
+    for _ in 1...3 { try slot.add() }
+    #expect(try kept() == 1)
+    let calls = FaultPoints.with([FaultRule(.link, path: "kept.plist", .fail(.noSpace))]) {
+      slot.save()
+    }
+    #expect(calls.contains { $0.hasPrefix("link") && $0.hasSuffix("kept.plist") }, "\(calls)")
+    #expect(try kept() == 1)
+    #expect(try slot.add() == 4)
+    slot.save()
+    #expect(try kept() == 4)
+  }
+
+  @Test func withoutAPreviousValueThePutAfterAFailedSaveIsSyncedFirst() throws {
+    for _ in 1...3 { try slot.add() }
+    let rules = [Call.link, .rename].map {
+      FaultRule($0, path: "kept.plist", .fail(.noSpace))
+    }
+    FaultPoints.with(rules) { slot.save() }
+    #expect(throws: (any Error).self) { try kept() }
+    #expect(try syncsOfAdd(slot).first?.hasSuffix("next") == true)
+    #expect(try slot.number() == 4)
+  }
+
+  /// The process is suspended while there is no previous value, and its lock is taken over by a
+  /// process that knows the earlier previous value to be young enough.
+  @Test func afterATakeoverThePreviousValueIsLookedForAgain() throws {
+    let path = folder.path + "/over"
+    var options = ContainerOptions.testing()
+    options.keptAge = .seconds(3600)
+    let slot = try Container.open(path, options: options).slot(.channels, "n")
+    for _ in 1...3 { try slot.add() }
+    let saver = try Running(
+      .addSaved(path, "n", times: 2), environment: ["WORMHOLE_FAULTS=rename~past:after:stop"])
+    try saver.waitUntilStopped()
+    #expect(throws: Errno.noSuchFile) {
+      try Descriptor.status(ofPath: path + "/channels/n/kept.plist").size
+    }
+    #expect(try syncsOfAdd(slot).first?.hasSuffix("next") == true)
+    #expect(try slot.number() == 6)
+    try saver.child.send(.go)
+    #expect(try saver.outcome().status == .exited(0))
+    #expect(try slot.number() == 7)
+  }
+
   /// Each step of a save, with the process killed there.
   @Test func whoeverDiesInASaveLosesNothing() throws {
     let path = folder.path + "/killed"

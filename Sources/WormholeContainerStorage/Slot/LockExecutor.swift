@@ -1,3 +1,4 @@
+internal import Synchronization
 internal import WormholeSyscalls
 
 /// Carries out the decisions of ``LockMachine``, on one slot, for the thread whose turn it is.
@@ -340,6 +341,8 @@ struct LockExecutor {
       try policy.makesMissing
         ? slot.container.staging.ensureDirectory(name, in: locks.descriptor)
         : slot.container.options.sharing.openExisting(name, in: locks.descriptor))
+    // A save of the holder before may have taken the previous value out.
+    directory.keptFresh.store(0, ordering: .relaxed)
     state.staging = open
     state.stagingGeneration = generation
     state.hasLookedForAll = false

@@ -22,7 +22,10 @@ internal import WormholeSyscalls
 /// reports the failure to descriptors that were open at the time, and success to others.
 ///
 /// Clean-up: a process that dies between the steps leaves `save`, which the next save replaces. The
-/// next change finds a previous value that is too old, and syncs its own file.
+/// next change finds a previous value that is too old, and syncs its own file. If the file cannot
+/// get the name `kept.plist`, the earlier previous value gets the name back: other processes know
+/// that value to be young enough. A process that opens the directory of a new generation forgets
+/// how old the previous value is, because a suspended save may have taken the value out.
 ///
 /// Independent of the slot: what waits for its save retains one file, and not the directories of a
 /// slot that the program no longer uses.
@@ -120,11 +123,20 @@ extension Slot {
         // By a link, because a rename would wake all watchers of the value. There is no previous
         // value in between, and the value itself is on disk.
         if kept != nil {
+          // Until the link is made, a change has to sync its own file.
+          directory.keptFresh.store(0, ordering: .relaxed)
           try directory.descriptor.rename(
             File.kept.name, to: staging.descriptor, Self.past)
-          try staging.descriptor.unlink(Self.past)
         }
-        try staging.descriptor.link(Self.save, to: directory.descriptor, File.kept.name)
+        do throws(Errno) {
+          try staging.descriptor.link(Self.save, to: directory.descriptor, File.kept.name)
+        } catch {
+          if kept != nil, error != .fileExists {
+            try? staging.descriptor.rename(Self.past, to: directory.descriptor, File.kept.name)
+          }
+          throw error
+        }
+        if kept != nil { try staging.descriptor.unlink(Self.past) }
         try staging.descriptor.unlink(Self.save)
       } else {
         try staging.descriptor.rename(Self.save, to: directory.descriptor, File.kept.name)
