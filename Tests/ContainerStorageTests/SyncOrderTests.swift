@@ -54,6 +54,23 @@ import WormholeSyscalls
     #expect(Self.steps(Array(calls[marker...])) == ["fsync another"], "the marker's own name")
   }
 
+  /// The names of the folders, of the container and of the marker stay unsynced there.
+  @Test func aContainerIsMadeWhereNoDirectoryCanBeSynced() throws {
+    let path = "\(folder.path)/unsynced"
+    let rules = [1, 2, 4].map { FaultRule(.fsync, number: $0, .fail(.invalidArgument)) }
+    let calls = try FaultPoints.with(rules) {
+      _ = try Container.open(path, options: .testing())
+    }
+    let name = path.split(separator: "/").dropLast().last.map { "fsync \($0)" }
+    let steps = Self.steps(calls)
+    #expect(steps.first == "fsync unsynced", "\(steps)")
+    #expect(steps.dropFirst().first == name, "\(steps)")
+    #expect(steps.last == "fsync unsynced", "\(steps)")
+    #expect(throws: Never.self) {
+      try Container.open(path, create: false, options: .testing())
+    }
+  }
+
   /// The folder of queues is made with the first queue, when the container has its marker.
   @Test func theFolderOfQueuesIsSyncedOnce() throws {
     let root = try #require(container.path.split(separator: "/").last)

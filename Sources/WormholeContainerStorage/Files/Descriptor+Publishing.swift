@@ -47,10 +47,10 @@ extension Descriptor {
     do throws(Errno) {
       try open(path: parent, .readOnlyDirectory).sync()
     } catch {
-      // A parent that is searchable but not readable, or is a link, need not be synced here.
-      guard error == .accessDenied || error == .tooManyLinks || error == .notADirectory else {
-        throw error
-      }
+      // A parent that is searchable but not readable, or is a link, need not be synced here. Some
+      // file systems sync no directory.
+      let harmless: Set<Errno> = [.accessDenied, .tooManyLinks, .notADirectory, .invalidArgument]
+      guard harmless.contains(error) else { throw error }
     }
   }
 }

@@ -238,7 +238,7 @@ struct ContainerOpening {
     // Before the marker has its name: a process that finds the marker takes the names of the
     // folders and of the container for durable, and syncs only names below the folders.
     if !Mutants.has(.markBeforeSync) {
-      try root.sync()
+      try syncNames(in: root)
       try Descriptor.syncParent(of: path)
     }
     let bytes = try ContainerMarker.fresh(options.environment, options.sharing).encoded()
@@ -248,8 +248,13 @@ struct ContainerOpening {
         try staging.directory().descriptor.publish(name, to: root, ContainerMarker.fileName)
       }
       // Without this name the container would be made again, with all that it holds.
-      try root.sync()
+      try syncNames(in: root)
     }
+  }
+
+  /// Some file systems sync no directory: there, a container is made all the same.
+  private func syncNames(in root: borrowing Descriptor) throws(Errno) {
+    try ignoring(.invalidArgument, root.sync())
   }
 
   /// Makes `staging/`, the place for all new files.
