@@ -1,0 +1,71 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+@testable import WormholeContainerStorage
+
+/// Limits and refusals of single steps, and calls that a step must not make.
+@Suite(.blocking) struct SmallStepTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+
+  init() throws { (folder, container) = try Container.forTest() }
+
+  private func marker() throws -> Descriptor {
+    try Descriptor.open(path: container.path("container.plist"), [.readWrite])
+  }
+
+  @Test func aMarkerThatAllUsersMayWriteToIsRefused() throws {
+    let path = container.path
+    try marker().setMode(0o602)
+    let error = try failure { _ = try Container.open(path, options: .testing()) }
+    #expect(error.code == .refused)
+    #expect(error.hint == "chmod o-w '\(path)/container.plist'")
+    try marker().setMode(0o600)
+    _ = try Container.open(path, options: .testing())
+  }
+
+  @Test func aMarkerThatIsTooLargeIsNotRead() throws {
+    let path = container.path
+    for (size, code) in [(1 << 16, WormholeError.Code.damaged), ((1 << 16) + 1, .refused)] {
+      try marker().truncate(to: size)
+      let error = try failure { _ = try Container.open(path, options: .testing()) }
+      #expect(error.code == code, "\(size)")
+    }
+  }
+
+  /// The creation of the file is the notice; a touch would be a second one.
+  @Test func theFirstPostTouchesNothing() throws {
+    for touches in [0, 1, 1] {
+      let calls = try FaultPoints.with { try container.post("n") }
+      #expect(calls.count { $0.hasPrefix("utimensat") } == touches, "\(calls)")
+    }
+  }
+
+  /// Each waiting value keeps a file open.
+  @Test func aSaverTakesOneMoreRequestOnlyForAWaitingValue() throws {
+    let saver = ValueSaver()
+    let slots = try (0...32).map { try container.slot(.channels, "\($0)") }
+    for slot in slots.dropLast() { #expect(saver.add(slot, due: .distantFuture)) }
+    #expect(!saver.add(slots[32], due: .distantFuture))
+    #expect(saver.add(slots[0], due: .distantFuture))
+    #expect(!saver.add(slots[32], due: .distantFuture))
+    saver.finish(container)
+    #expect(saver.add(slots[32], due: .distantFuture))
+    saver.finish(container)
+  }
+
+  /// Only a file whose size the kernel does not report is read without a size.
+  @Test func anOrdinaryFileIsNotCopiedBeyondItsSize() throws {
+    for content in ["", "added"] {
+      try folder.write(content, to: "source")
+      let source = try Descriptor.open(path: folder.path + "/source", [.readOnly])
+      let target = try folder.descriptor.open(
+        "target\(content)", [.readWrite, .create], mode: 0o600)
+      let copied = try FileCopy.copyUnsized(source, to: target) { _ in true }
+      #expect(copied?.size == nil)
+      #expect(try target.status().size == 0)
+    }
+  }
+}
