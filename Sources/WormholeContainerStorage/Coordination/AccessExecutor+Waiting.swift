@@ -120,13 +120,18 @@ extension AccessExecutor {
 }
 
 extension AccessDirectory {
-  /// Returns all accesses, as far as their files can be read.
+  /// Returns all accesses of living processes, as far as their files can be read.
+  ///
+  /// An access of a dead process waits for no access, and ends as soon as it blocks another access.
   func everyAccess() throws(Errno) -> [WaitCycle.Seen] {
     guard let home = try existingDirectory() else { return [] }
     var found: [AccessName: WaitCycle.Seen] = [:]
+    var living: [String: Bool] = [:]
     for place in AccessPlace.allCases {
       for name in try names(in: place, of: home) {
-        guard let entry = try entry(of: name, in: place, of: home) else { continue }
+        let lives = living[name.process] ?? (try? isAlive(name.process, in: home)) ?? true
+        living[name.process] = lives
+        guard lives, let entry = try entry(of: name, in: place, of: home) else { continue }
         let token = AccessToken(container: container.id, name: name.text)
         found[name] = WaitCycle.Seen(token, name, place, entry)
       }

@@ -1,0 +1,78 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+@testable import WormholeContainerStorage
+
+/// Accesses and presenters of processes that have died, or that seem to have died.
+///
+/// A second directory object stands for another process; without its file in `processes/`, this
+/// process counts as dead.
+@Suite(.blocking) struct DeadAccessTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let theirs: AccessDirectory
+  private let ours: AccessDirectory
+
+  init() throws {
+    (folder, container) = try Container.forTest()
+    theirs = try AccessDirectory(container)
+    ours = try AccessDirectory(container)
+  }
+
+  private func access(_ room: AccessDirectory, _ name: String) -> AccessExecutor {
+    let purpose = room === ours ? "ours" : "theirs"
+    let path = AccessPath(folder.path + "/" + name)
+    let claim = AccessClaim([.init(path, writes: true)], purpose: purpose)
+    return AccessExecutor(room, AccessRequest(claim, subject: name), .unlimited)
+  }
+
+  private var coordination: Descriptor {
+    get throws(Errno) {
+      try container.root.descriptor.open("system/coordination", .readOnlyDirectory)
+    }
+  }
+
+  private func removeProcess(of room: AccessDirectory) throws {
+    let name = try #require(room.ownName)
+    try coordination.unlink("processes/" + name)
+  }
+
+  // MARK: Accesses
+
+  /// The dead process waited for an access of this process, which now wants the file of the dead
+  /// one.
+  @Test func aDeadProcessClosesNoCycle() throws {
+    let (outer, own) = (access(theirs, "a"), access(ours, "b"))
+    try outer.begin()
+    try own.begin()
+    let waiting = access(theirs, "b")
+    let runs = try waiting.arrive(inside: [outer.token])
+    #expect(!runs)
+    try removeProcess(of: theirs)
+    let inner = access(ours, "a")
+    #expect(throws: Never.self) { try inner.begin(inside: [own.token]) }
+    try? inner.end(commits: false)
+    try own.end(commits: false)
+    try? waiting.end(commits: false)
+    try? outer.end(commits: false)
+  }
+
+  /// The same accesses of a living process are a cycle.
+  @Test func aLivingProcessClosesACycle() throws {
+    let (outer, own) = (access(theirs, "a"), access(ours, "b"))
+    try outer.begin()
+    try own.begin()
+    let waiting = access(theirs, "b")
+    _ = try waiting.arrive(inside: [outer.token])
+    let inner = access(ours, "a")
+    let error = try failure { try inner.begin(inside: [own.token]) }
+    #expect(error.code == .deadlock)
+    try own.end(commits: false)
+    try waiting.end(commits: false)
+    try outer.end(commits: false)
+  }
+
+  // MARK: Files of messages
+}
