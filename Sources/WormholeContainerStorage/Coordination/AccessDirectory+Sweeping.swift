@@ -118,10 +118,11 @@ extension AccessDirectory {
       if cleaning != .done, (try? keep(name, from: place, in: home)) == true { continue }
       _ = try remove(name, from: place, in: home)
     }
-    if cleaning == .done { try forgetPassed(name, in: home) }
+    // No other process learns of the writer after the removal of its file, whatever fails next.
     if let claim = placed?.claim, claim.writes {
       buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
     }
+    if cleaning == .done { try forgetPassed(name, in: home) }
     return cleaning
   }
 

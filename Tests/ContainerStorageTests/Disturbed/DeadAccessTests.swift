@@ -74,5 +74,21 @@ import WormholeSyscalls
     try outer.end(commits: false)
   }
 
+  /// The presenters of the file would otherwise never learn that the dead writer has ended.
+  @Test func aRemovedWriterIsKnownAlsoAfterALaterError() throws {
+    let dead = access(theirs, "a")
+    try dead.begin()
+    let name = try #require(dead.name)
+    try removeProcess(of: theirs)
+    let home = try #require(try ours.existingDirectory())
+    let rule = FaultRule(.open, path: "coordination/passed", .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      #expect(throws: Errno.tooManyOpenFiles) { _ = try ours.discard(name, in: home) }
+    }
+    #expect(try ours.names(in: .running, of: home) == [])
+    #expect(ours.takeBuried().map(\.purpose) == ["theirs"])
+    try? dead.end(commits: false)
+  }
+
   // MARK: Files of messages
 }
