@@ -319,10 +319,15 @@ package final class AccessDirectory: Sendable {
     return AccessEntry(bytes, owner: status.owner)
   }
 
-  /// Nil if there is no directory `passed/`.
+  /// Nil if there is no directory `passed/`, or if an entry of another kind has its name.
   private func ifPassed<Result>(
     in home: AccessHome, _ body: (borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result? {
-    try ignoring(.noSuchFile, body(home.open(Self.passedName)))
+    do throws(Errno) {
+      return try body(home.open(Self.passedName))
+    } catch {
+      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
+      return nil
+    }
   }
 }

@@ -90,5 +90,25 @@ import WormholeSyscalls
     try? dead.end(commits: false)
   }
 
+  /// A member of a group may give a file or a link the name of the directory of skipped accesses.
+  @Test(arguments: [true, false])
+  func anEntryOfAnotherKindInPlaceOfSkippedAccessesStopsNoSweep(_ isLink: Bool) throws {
+    let dead = access(theirs, "a")
+    try dead.begin()
+    try removeProcess(of: theirs)
+    let directory = try coordination
+    if isLink {
+      try directory.makeSymbolicLink("passed", to: "running")
+    } else {
+      _ = try directory.open("passed", .writeOnlyNew, mode: 0o600)
+    }
+    let next = access(ours, "a")
+    #expect(throws: Never.self) { try next.begin() }
+    try? next.end(commits: false)
+    let home = try #require(try ours.existingDirectory())
+    #expect(throws: Never.self) { _ = try ours.sweepDead(in: home) }
+    try? dead.end(commits: false)
+  }
+
   // MARK: Files of messages
 }
