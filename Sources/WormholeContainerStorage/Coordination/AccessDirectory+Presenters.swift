@@ -183,7 +183,8 @@ extension AccessDirectory {
 
   /// Makes the own file in `processes/`, if missing; returns its name.
   package func showProcess() throws(WormholeError) -> String {
-    if let ownName { return ownName }
+    // Without the file, other processes would take this one for dead.
+    if let process = knownProcess, process.isThere { return process.name }
     removeLeftovers()
     do throws(Errno) {
       return try ownProcess(in: directory(openSlot())).name

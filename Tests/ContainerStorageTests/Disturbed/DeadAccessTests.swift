@@ -110,5 +110,17 @@ import WormholeSyscalls
     try? dead.end(commits: false)
   }
 
-  // MARK: Files of messages
+  // MARK: Processes
+
+  /// A presenter takes the asking process for dead if the process's file is missing.
+  @Test func aProcessWhoseFileWasRemovedIsShownAgain() throws {
+    let first = try ours.showProcess()
+    #expect(try ours.showProcess() == first)
+    try removeProcess(of: ours)
+    let second = try ours.showProcess()
+    #expect(second != first)
+    let home = try #require(try theirs.existingDirectory())
+    #expect(try theirs.isAlive(second, in: home))
+    #expect(try !theirs.isAlive(first, in: home))
+  }
 }
