@@ -161,9 +161,12 @@ extension AccessDirectory {
   }
 
   /// Removes the files of dead processes; returns their number.
+  ///
+  /// A process that cannot be checked counts as living.
   func sweepPresenters(in home: AccessHome) throws(Errno) -> Int {
     var swept = 0
-    for name in try everyPresenter(in: home).keys where try !isAlive(name.process, in: home) {
+    for name in try everyPresenter(in: home).keys
+    where (try? isAlive(name.process, in: home)) == false {
       remove(name, in: home)
       swept += 1
     }

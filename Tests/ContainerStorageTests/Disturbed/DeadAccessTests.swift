@@ -123,4 +123,29 @@ import WormholeSyscalls
     #expect(try theirs.isAlive(second, in: home))
     #expect(try !theirs.isAlive(first, in: home))
   }
+
+  /// A process that cannot be checked keeps its presenters, and those of dead processes are swept.
+  @Test func aProcessThatCannotBeCheckedStopsNoSweepOfPresenters() throws {
+    let entry = PresenterEntry(
+      [AccessPath(folder.path + "/a")], purpose: "x", guest: "0123456789abcdef",
+      mindsReaders: true)
+    let kept = try theirs.present(entry) { _ in }
+    let other = try AccessDirectory(container)
+    let swept = try other.present(entry) { _ in }
+    try removeProcess(of: theirs)
+    try removeProcess(of: other)
+    let home = try #require(try ours.existingDirectory())
+    let rule = FaultRule(
+      .open, path: "processes/" + kept.process, persistent: true, .fail(.accessDenied))
+    FaultPoints.with([rule]) {
+      #expect(throws: Never.self) {
+        let count = try ours.sweepPresenters(in: home)
+        #expect(count == 1)
+      }
+    }
+    let left = try ours.everyPresenter()
+    #expect(left.keys.contains(kept))
+    #expect(!left.keys.contains(swept))
+    theirs.unpresent(kept)
+  }
 }
