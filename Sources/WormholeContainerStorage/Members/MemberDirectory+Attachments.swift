@@ -330,7 +330,7 @@ extension MemberDirectory {
       guard let messages = messages(name), try !isAwaited(messages) else { continue }
       do throws(Errno) {
         let file = try part(.files).descriptor.open(name, .readOnlyNonBlocking)
-        guard try file.tryLock(.exclusive) else { continue }
+        guard try file.status().kind == .regular, try file.tryLock(.exclusive) else { continue }
         defer { try? file.unlock() }
         // The message may have arrived and moved on before the lock was taken; and a dead-lettered
         // message may be on its way back.
@@ -340,7 +340,10 @@ extension MemberDirectory {
         if isSwept { swept.append(name) }
       } catch {
         // Foreign, or removed in the meantime.
-        guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
+        let harmless: Set<Errno> = [
+          .noSuchFile, .tooManyLinks, .noDevice, .accessDenied, .notPermitted,
+        ]
+        guard harmless.contains(error) else { throw error }
       }
     }
     return swept

@@ -148,4 +148,27 @@ import WormholeSyscalls
     #expect(!left.keys.contains(swept))
     theirs.unpresent(kept)
   }
+
+  // MARK: Files of messages
+
+  /// A member of a group may put anything into another member's `files/`.
+  @Test func entriesThatAreNoFilesOfMessagesStopNoSweep() throws {
+    let home = try container.member("a")
+    let files = try home.part(.files)
+    try files.descriptor.makeDirectory("directory", mode: 0o700)
+    for name in ["closed", "left"] {
+      _ = try files.descriptor.open(name, .writeOnlyNew, mode: 0o600)
+    }
+    let rule = FaultRule(
+      .open, path: "files/closed", persistent: true, .fail(.accessDenied))
+    for isLooking in [true, false] {
+      FaultPoints.with([rule]) {
+        #expect(throws: Never.self) {
+          let swept = try home.sweepFiles(isLooking: isLooking) { [$0] }
+          #expect(swept == ["left"])
+        }
+      }
+    }
+    #expect(try files.descriptor.names().sorted() == ["closed", "directory"])
+  }
 }
