@@ -55,8 +55,9 @@ extension SharedContainer {
     let start = MemberStart(
       program: path, arguments: arguments, environment: environment, directory: directory)
     try Self.check(start, name)
+    // After a failed sync, the new registration is in its place too.
+    defer { tellStartsChanged() }
     try storage.member(name).write(start)
-    tellStartsChanged()
   }
 
   /// Calls a closure whenever the registration of a member may have changed, through any process.

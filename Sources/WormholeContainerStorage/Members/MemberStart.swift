@@ -172,6 +172,8 @@ extension MemberDirectory {
           staged, in: place.directory.descriptor, place.file)
       }
       try place.directory.sync.sync(place.directory.descriptor)
+      // The member's directory may have been made for this file.
+      if place.directory === home { try parent.sync.sync(parent.descriptor) }
     }
   }
 

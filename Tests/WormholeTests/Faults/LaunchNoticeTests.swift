@@ -1,0 +1,38 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// Registrations of launch commands whose last steps fail.
+@Suite(.blocking) struct LaunchNoticeTests {
+  /// The new file is in its place when the sync of its name fails.
+  @Test func aRegistrationWhoseSyncFailsIsToldOf() throws {
+    let meeting = try Meeting()
+    let heard = Heard<Int>()
+    let watch = try meeting.container.watchLaunches { heard.add(1) }
+    let rule = FaultRule(.fsync, path: "members/watch", .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure {
+        try meeting.container.registerLaunch(of: "watch", program: "true")
+      }
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try meeting.container.launchCommand(of: "watch") != nil)
+    try heard.wait("it is told") { !$0.isEmpty }
+    watch.stop()
+  }
+
+  /// The registration may have made the member's directory, whose name a power cut would remove.
+  @Test func theNameOfAMemberIsSyncedWithItsLaunchCommand() throws {
+    let meeting = try Meeting()
+    let rules = [FaultRule(.fsync, path: "/members", number: 2, .fail(.inputOutput))]
+    try FaultPoints.with(rules) {
+      let error = try failure {
+        try meeting.container.registerLaunch(of: "watch", program: "true")
+      }
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+  }
+}
