@@ -215,10 +215,11 @@ final class HeldAccess: Sendable {
     for one in all { one.moved.withLock { $0.append(move) } }
   }
 
-  /// Whether this access, or an enclosing access of the same purpose, may write at the path.
+  /// Whether this access, or an enclosing access of the same purpose, is still in progress and may
+  /// write at the path.
   func writes(_ path: AccessPath) -> Bool {
     let part = AccessClaim([ClaimedPath(path, writes: true)], purpose: claim.purpose)
-    return living != nil && all.contains { $0.claim.covers(part) }
+    return living?.all.contains { $0.claim.covers(part) } ?? false
   }
 
   func within<Result>(_ body: () -> Result) -> Result {
