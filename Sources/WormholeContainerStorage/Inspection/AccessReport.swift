@@ -8,6 +8,7 @@ package struct AccessReport: Sendable {
   package let state: String
   /// The process; nil if its mark cannot be read.
   package let holder: LockHolder?
+  /// Whether the process lives; true if the check fails.
   package let isAlive: Bool
   /// The files, each with whether the access writes to it.
   package let parts: [(path: String, writes: Bool)]
@@ -28,25 +29,22 @@ extension Container {
     let room = try AccessDirectory(self)
     do throws(Errno) {
       guard let home = try room.existingDirectory() else { return [] }
-      var found: [(AccessName, AccessReport)] = []
+      var found: [AccessName: AccessReport] = [:]
       for place in AccessPlace.allCases {
         for name in try room.names(in: place, of: home) {
           guard wanted?.contains(name.text) ?? true,
             let entry = try room.entry(of: name, in: place, of: home)
           else { continue }
           let since = Int64(clamping: name.stamp)
-          found.append(
-            (
-              name,
-              AccessReport(
-                name: name.text, state: place.name, holder: room.holder(of: name, in: home),
-                isAlive: try room.isAlive(name.process, in: home),
-                parts: entry.claim.parts.map { ($0.path.text, $0.writes) },
-                age: .nanoseconds(max(0, options.environment.sinceBoot() - since)))
-            ))
+          // An access that moves on between two listings has the later state.
+          found[name] = AccessReport(
+            name: name.text, state: place.name, holder: room.holder(of: name, in: home),
+            isAlive: (try? room.isAlive(name.process, in: home)) ?? true,
+            parts: entry.claim.parts.map { ($0.path.text, $0.writes) },
+            age: .nanoseconds(max(0, options.environment.sinceBoot() - since)))
         }
       }
-      return found.sorted { $0.0.stamp < $1.0.stamp }.map(\.1)
+      return found.sorted { $0.key.stamp < $1.key.stamp }.map(\.value)
     } catch {
       guard ![.noSuchFile, .notADirectory].contains(error) else { return [] }
       throw WormholeError(

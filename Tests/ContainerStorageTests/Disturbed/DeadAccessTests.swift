@@ -28,15 +28,13 @@ import WormholeSyscalls
     return AccessExecutor(room, AccessRequest(claim, subject: name), .unlimited)
   }
 
-  private var coordination: Descriptor {
-    get throws(Errno) {
-      try container.root.descriptor.open("system/coordination", .readOnlyDirectory)
-    }
+  private func coordination() throws(Errno) -> Descriptor {
+    try container.root.descriptor.open("system/coordination", .readOnlyDirectory)
   }
 
   private func removeProcess(of room: AccessDirectory) throws {
     let name = try #require(room.ownName)
-    try coordination.unlink("processes/" + name)
+    try coordination().unlink("processes/" + name)
   }
 
   // MARK: Accesses
@@ -96,7 +94,7 @@ import WormholeSyscalls
     let dead = access(theirs, "a")
     try dead.begin()
     try removeProcess(of: theirs)
-    let directory = try coordination
+    let directory = try coordination()
     if isLink {
       try directory.makeSymbolicLink("passed", to: "running")
     } else {
@@ -108,6 +106,36 @@ import WormholeSyscalls
     let home = try #require(try ours.existingDirectory())
     #expect(throws: Never.self) { _ = try ours.sweepDead(in: home) }
     try? dead.end(commits: false)
+  }
+
+  /// The report of an access counts it as one of a living process then.
+  @Test func aProcessThatCannotBeCheckedHidesNoAccess() throws {
+    let running = access(theirs, "a")
+    try running.begin()
+    let process = try #require(theirs.ownName)
+    let rule = FaultRule(
+      .open, path: "processes/" + process, persistent: true, .fail(.accessDenied))
+    FaultPoints.with([rule]) {
+      #expect(throws: Never.self) {
+        let found = try container.accesses()
+        #expect(found.map(\.state) == ["running"])
+        #expect(found.map(\.isAlive) == [true])
+      }
+    }
+    try running.end(commits: false)
+  }
+
+  /// A second name stands for an access that moves on between two listings.
+  @Test func anAccessThatMovesOnIsReportedOnce() throws {
+    let running = access(theirs, "a")
+    try running.begin()
+    let name = try #require(running.name)
+    let directory = try coordination()
+    let waiting = try directory.open("waiting", .readOnlyDirectory)
+    try directory.link("running/" + name.text, to: waiting, name.text)
+    #expect(try container.accesses().map(\.state) == ["running"])
+    try waiting.unlink(name.text)
+    try running.end(commits: false)
   }
 
   // MARK: Processes
