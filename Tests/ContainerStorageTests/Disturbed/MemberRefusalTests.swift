@@ -1,0 +1,83 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeSyscalls
+
+@testable import WormholeContainerStorage
+
+/// Entries of members and guests that are refused, reported or left alone.
+@Suite(.blocking) struct MemberRefusalTests {
+  private let folder: TemporaryDirectory
+  private let container: Container
+  private let home: MemberDirectory
+
+  init() throws {
+    (folder, container) = try Container.forTest()
+    home = try container.member("a")
+  }
+
+  private func start(_ argument: String = "b") -> MemberStart {
+    MemberStart(
+      program: folder.path + "/program", arguments: [argument], environment: [:], directory: nil)
+  }
+
+  @Test func aLaunchCommandThatIsTooLargeIsRefused() throws {
+    let large = start(String(repeating: "x", count: MemberStart.largestFile))
+    let error = try failure { try home.write(large) }
+    #expect(error.code == .tooLarge)
+    #expect(error.hint == "store large arguments in a file")
+    #expect(try home.readStart("read") == nil)
+  }
+
+  @Test func aLaunchCommandReplacesALinkAndNoDirectory() throws {
+    try home.home.descriptor.makeSymbolicLink(MemberDirectory.startName, to: "nowhere")
+    try home.write(start())
+    #expect(try home.readStart("read") == start())
+    try home.home.descriptor.unlink(MemberDirectory.startName)
+    try home.home.descriptor.makeDirectory(MemberDirectory.startName, mode: 0o700)
+    let error = try failure { try home.write(start()) }
+    #expect(error.errno == Errno.noDevice.rawValue)
+    let status = try home.home.descriptor.status(of: MemberDirectory.startName)
+    #expect(status.kind == .directory)
+  }
+
+  /// A join replaces all other entries that are not plain files.
+  @Test func onlyADirectoryThatStopsAJoinIsReported() throws {
+    for name in [MemberDirectory.progressName, MemberDirectory.roomName] {
+      try home.home.descriptor.makeDirectory(name, mode: 0o700)
+    }
+    let found = try container.inspect().filter { $0.subject.hasPrefix("members/a/") }
+    #expect(
+      found == [
+        Diagnosis(
+          .problem, "members/a/progress", "not a plain file",
+          advice: "move the file away, and check its origin; until the move no program can join")
+      ])
+  }
+
+  @Test func onlyNamesOfGuestsAreGuests() throws {
+    let guests = try container.folder(.guests)
+    for name in ["0123456789abcdef", "0123456789ABCDEF", "foreign", "0123456789abcde"] {
+      try guests.descriptor.makeDirectory(name, mode: 0o700)
+    }
+    #expect(try container.guestNames() == ["0123456789abcdef"])
+    try container.root.descriptor.rename("guests", to: folder.descriptor, "away")
+    #expect(try container.guestNames() == [])
+  }
+
+  /// The file with the reason of a damaged value is no value, and a channel without one takes no
+  /// space.
+  @Test func theUsedSpaceIsThatOfTheValues() throws {
+    let damaged = try container.folder(.damaged)
+    for (name, text) in [("1.x.plist", "four"), ("1.x.reason", "a reason"), ("2.plist", "two")] {
+      try damaged.descriptor.open(name, .writeOnlyNew, mode: 0o600).write(text)
+    }
+    let found = try container.damagedUsage()
+    #expect(found.count == 2 && found.bytes == 7)
+    let channels = try container.folder(.channels)
+    for name in ["a", "b"] { try channels.descriptor.makeDirectory(name, mode: 0o700) }
+    try channels.descriptor.open("a/value.plist", .writeOnlyNew, mode: 0o600).write("value")
+    let used = try container.channelUsage()
+    #expect(used.count == 1 && used.bytes == 5)
+  }
+}
