@@ -144,8 +144,10 @@ package final class Proxy: Sendable {
     guard let message = try read(name) else { return }
     let bytes = try message.repeated()
     try naming("put back message", name.id, at: home) { () throws(Errno) in
-      // The waiting file comes first: a process that is killed in between does both again.
-      try home.place(bytes, as: name.text, in: .inbox, replacing: true)
+      // The waiting file comes first: a process that is killed in between does both again. The file
+      // is new, and after a power cut it is all that is left of a message sent with `.power`.
+      try home.place(bytes, as: name.text, in: .inbox, durability: .power, replacing: true)
+      try home.makeDurable(.inbox)
       _ = try home.remove(ClaimedName(name, attempt: 1).text, from: .claimed)
       _ = try home.remove(name.cancellationFile, from: .claimed)
     }
