@@ -126,8 +126,9 @@ extension Carrier {
     return last
   }
 
-  /// Puts a context in place of one that its receiver has not taken; nothing happens if the file is
-  /// gone, because this was done before.
+  /// Puts a context in place of one that its receiver has not taken, durably.
+  ///
+  /// If the file is gone, it was put there before, perhaps by a process that ended before the sync.
   ///
   /// - Parameters:
   ///   - file: the context, complete, as its sender has written it.
@@ -141,9 +142,8 @@ extension Carrier {
     for _ in 0..<100 {
       let home = try container.receivers.home(of: peer, in: container.storage)
       do throws(Errno) {
-        if try home.move(file, of: directory, to: .context, as: next) {
-          try home.makeDurable(.context)
-        }
+        _ = try home.move(file, of: directory, to: .context, as: next)
+        try home.makeDurable(.context)
         return
       } catch {
         guard error == .noSuchFile else { throw WormholeError(error, operation, home, .context) }

@@ -42,4 +42,24 @@ import WormholeSyscalls
     #expect(try printer.claimed() == [])
     #expect(try printer.waiting() == [name])
   }
+
+  /// A process that ended between the rename and the sync leaves the sync to the next one.
+  @Test func aContextThatWasDeliveredBeforeIsSynced() throws {
+    let storage = meeting.container.storage
+    let directory = try storage.bridge(["in"])
+    try storage.replace("1", in: directory, by: Array("context".utf8), sync: false)
+    func deliver() throws {
+      try carrier.deliverContext("1", in: directory, from: "phone", to: "scanner")
+    }
+    let rule = FaultRule(
+      .fsync, path: "scanner/context", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      for _ in 1...2 {
+        #expect(try failure { try deliver() }.errno == Errno.inputOutput.rawValue)
+      }
+    }
+    #expect(try meeting.names("members/scanner/context") == ["phone,next"])
+    try deliver()
+    #expect(try directory.descriptor.names() == [])
+  }
 }
