@@ -62,4 +62,15 @@ import WormholeSyscalls
     try deliver()
     #expect(try directory.descriptor.names() == [])
   }
+
+  /// Members of this machine receive such a message at once, too.
+  @Test func aMessageWithAStampOfTheFarFutureIsCarried() throws {
+    let name = try send(1)
+    let stamp = MessageStamp(epoch: name.stamp.epoch + 7, nanoseconds: 1)
+    let misdated = name.stamped(stamp)
+    let inbox = try meeting.folder("members/printer/inbox")
+    try inbox.rename(name.text, to: inbox, misdated.text)
+    #expect(try printer.waiting() == [misdated])
+    #expect(try printer.claim(misdated))
+  }
 }
