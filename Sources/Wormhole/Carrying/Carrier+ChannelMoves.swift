@@ -66,9 +66,9 @@ extension Carrier {
         let count = VersionCount(
           found, limits: container.options.limits,
           sinceEpoch: container.options.environment.sinceEpoch())
-        guard let content = legacy.content, count.present == 0 || count.home != nil else {
-          return .none
-        }
+        // A damaged copy states no home of its own: only the file beside the value does.
+        let isCopy = try count.home != nil || count.present == nil && slot.home() != nil
+        guard let content = legacy.content, count.present == 0 || isCopy else { return .none }
         // With a version of its own the content is new for every copy.
         let fields = Envelope.Header(
           version: min(max(content.version, count.present ?? 0), VersionCount.last - 1) + 1,

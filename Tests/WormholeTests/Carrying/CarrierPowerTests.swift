@@ -73,4 +73,39 @@ import WormholeSyscalls
     #expect(try printer.waiting() == [misdated])
     #expect(try printer.claim(misdated))
   }
+
+  // MARK: Channels
+
+  private func overwrite(_ channel: String) throws {
+    try? meeting.folder("channels/\(channel)").unlink("kept.plist")
+    try meeting.overwrite("channels/\(channel)/value.plist", Array("damaged".utf8))
+  }
+
+  private var content: Carrier.ChannelContent {
+    Carrier.ChannelContent(version: 3, sent: Date(), writer: "w", value: 1, until: nil)
+  }
+
+  @Test func aDamagedCopyBecomesAChannelWithTheContentOfItsFormerHome() throws {
+    try carrier.store(content, of: "seats", from: Self.machine, changesTo: nil)
+    try overwrite("seats")
+    let seats = meeting.container.channel("seats", of: Int.self)
+    #expect(try failure { _ = try seats.value }.code == .damaged)
+    for _ in 1...2 {
+      try carrier.adopt(Carrier.ChannelLegacy(content, ["a": "x"]), as: "seats")
+      #expect(try seats.value == 1)
+      #expect(try seats.metadata?.version == 4)
+      #expect(try seats.metadata?.home == nil)
+    }
+    try seats.put(2)
+    #expect(try seats.value == 2)
+  }
+
+  /// Its next put mends it, with a version of its own.
+  @Test func aDamagedChannelOfThisMachineStaysAsItIs() throws {
+    let seats = meeting.container.channel("seats", of: Int.self)
+    try seats.put(7, durability: .process)
+    try overwrite("seats")
+    try carrier.adopt(Carrier.ChannelLegacy(content, [:]), as: "seats")
+    #expect(try failure { _ = try seats.value }.code == .damaged)
+  }
 }
