@@ -185,7 +185,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
   /// Dead-letters the message, whichever attempt this was.
   func giveUp(attempts: Int, _ reason: String) throws(WormholeError) {
     try end { (claimed) throws(WormholeError) in
-      try worker.failed(claimed, attempt: max(attempts, worker.settings.attempts), reason)
+      try worker.buryOrHold(claimed, attempts: attempts, reason)
     }
   }
 

@@ -34,8 +34,15 @@ extension QueueWorker {
     guard attempt >= settings.attempts else {
       return hold(claimed, .nanoseconds(settings.delay(after: attempt)), .failed)
     }
+    try buryOrHold(claimed, attempts: attempt, reason)
+  }
+
+  /// Dead-letters a message; if that fails, the claim is held.
+  func buryOrHold(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String
+  ) throws(WormholeError) {
     do throws(WormholeError) {
-      try bury(claimed, attempts: attempt, reason)
+      try bury(claimed, attempts: attempts, reason)
     } catch {
       if error.code != .superseded {
         hold(claimed, .nanoseconds(settings.longestDelay), .failed)

@@ -55,7 +55,8 @@ import WormholeSyscalls
       .fsync, path: "scanner/context", persistent: true, .fail(.inputOutput))
     try FaultPoints.with([rule]) {
       for _ in 1...2 {
-        #expect(try failure { try deliver() }.errno == Errno.inputOutput.rawValue)
+        let error = try failure { try deliver() }
+        #expect(error.errno == Errno.inputOutput.rawValue)
       }
     }
     #expect(try meeting.names("members/scanner/context") == ["phone,next"])
@@ -107,5 +108,23 @@ import WormholeSyscalls
     try overwrite("seats")
     try carrier.adopt(Carrier.ChannelLegacy(content, [:]), as: "seats")
     #expect(try failure { _ = try seats.value }.code == .damaged)
+  }
+
+  // MARK: Queues
+
+  /// The two machines may allow different numbers of attempts.
+  @Test func aDeadLetterOfALoanStatesTheAttemptsThatWereMade() throws {
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    let lent = try LentQueue("jobs", meeting.another { $0.mailbox.attempts = 5 }) {}
+    try jobs.send(1, .quick())
+    lent.setRoom(1)
+    let job = try eventually("it is claimed") { lent.fresh.first }
+    lent.bound([job.id])
+    lent.setRoom(0)
+    #expect(try lent.end(job.id, .dead(reason: "no paper", attempts: 2)))
+    let letters = try jobs.deadLetters
+    #expect(letters.map(\.reason) == ["no paper"])
+    #expect(letters.map(\.attempts) == [2])
+    lent.stop()
   }
 }
