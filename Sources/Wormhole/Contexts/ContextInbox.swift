@@ -74,8 +74,9 @@ final class ContextInbox: Service {
       }
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
-    // The member may have left before the listener was added.
+    // The member may have left before the watch began, or before the listener was added.
     if isClosed.withLock({ $0 }) {
+      folder.stop()
       remove(listener)
       listener.left()
     }

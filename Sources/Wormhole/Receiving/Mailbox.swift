@@ -116,6 +116,11 @@ final class Mailbox: Service {
       try inbox.begin(home) { [weak self] signal in self?.hear(signal) }
       try due.begin()
     }
+    // The member may have left before the watches began: its end has found none to stop.
+    guard isClosed else { return }
+    inbox.stop()
+    due.stop()
+    try checkJoined()
   }
 
   private func hear(_ signal: WatchSignal) {

@@ -1,0 +1,40 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+import WormholeTesting
+
+@testable import Wormhole
+
+/// Receivers and workers that begin, or try again, while another thread ends them, and workers that
+/// look after others which cannot be read.
+@Suite(.blocking) struct WatchedEndTests {
+  private let meeting: Meeting
+
+  init() throws { meeting = try Meeting() }
+
+  /// The watch on the inbox would go on until the end of the process.
+  @Test func aReceiverThatBeginsWhileItsMemberLeavesIsRefused() throws {
+    let watch = try meeting.container.join(as: "watch")
+    let (mailbox, pause) = (watch.mailbox, FaultPause())
+    let codes = Heard<WormholeError.Code?>()
+    let rule = FaultRule(.open, path: MemberDirectory.progressName, .pause(pause))
+    let late = try Thread("late") {
+      FaultPoints.with([rule]) {
+        do throws(WormholeError) {
+          _ = try mailbox.add(Worker(on: WorkQueue()), kinds: nil)
+          codes.add(nil)
+        } catch {
+          codes.add(error.code)
+        }
+      }
+    }
+    try eventually("it is about to watch the inbox") { pause.isReached }
+    watch.leave()
+    pause.open()
+    late.join()
+    #expect(codes.all == [.notJoined])
+    #expect(!mailbox.inbox.pause(), "nothing is watched that could pause")
+  }
+}
