@@ -17,6 +17,9 @@ final class FollowingWorker: Stoppable {
   private struct State {
     var worker: QueueWorker
     var isStopped = false
+    /// The tasks that pause, by the numbers of their pauses.
+    var pauses: [Int: @Sendable () -> Void] = [:]
+    var lastPause = 0
   }
 
   init(
@@ -85,20 +88,41 @@ final class FollowingWorker: Stoppable {
     return false
   }
 
+  /// Waits for a second, or until the worker is stopped or the task is cancelled.
   private func pause() async {
-    await withCheckedContinuation { continuation in
-      let time = container.options.time
-      time.ring(at: time.now + .seconds(1), on: container.background) { continuation.resume() }
+    let number = state.withLock { state in
+      state.lastPause += 1
+      return state.lastPause
     }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isLate = state.withLock { state in
+          guard !state.isStopped, !Task.isCancelled else { return true }
+          state.pauses[number] = { continuation.resume() }
+          return false
+        }
+        guard !isLate else { return continuation.resume() }
+        container.background.soon(after: .seconds(1)) { [weak self] in self?.endPause(number) }
+      }
+    } onCancel: {
+      endPause(number)
+    }
+  }
+
+  private func endPause(_ number: Int) {
+    let resume = state.withLock { $0.pauses.removeValue(forKey: number) }
+    resume?()
   }
 
   /// Claims no further message; the claimed ones end with their handlers.
   func stop() {
     guard container.storage.isOwned else { return }
-    let worker = state.signal { state in
+    let (worker, pauses) = state.signal { state in
       state.isStopped = true
-      return state.worker
+      defer { state.pauses = [:] }
+      return (state.worker, Array(state.pauses.values))
     }
+    for resume in pauses { resume() }
     worker.stop()
   }
 }

@@ -37,4 +37,22 @@ import WormholeTesting
     #expect(codes.all == [.notJoined])
     #expect(!mailbox.inbox.pause(), "nothing is watched that could pause")
   }
+
+  /// The worker tries once a second to follow, and a program that ends waits for no such second.
+  @Test func aWorkerThatCannotFollowItsQueueEndsAtOnce() throws {
+    let (clock, words, ended) = (TestClock(), Heard<String>(), Heard<Bool>())
+    let container = try meeting.another {
+      $0.clock = clock
+      $0.log = { words.add($0.text) }
+    }
+    let working = try container.queue("jobs", of: Int.self).work { _, _ in }
+    try meeting.folder("queues/jobs").open("away", [.writeOnly, .create], mode: 0o600)
+      .write(Array("no directory".utf8))
+    // Refused until the worker has left the former place.
+    try? Carrier(meeting.container).leave("jobs", to: "0123456789abcdef", term: 1)
+    try words.wait("it cannot follow") { $0.contains { $0.contains("work on queue") } }
+    working.stop()
+    Task.detached { ended.add((try? await working.finished()) != nil) }
+    try ended.wait("its task has ended") { $0 == [true] }
+  }
 }
