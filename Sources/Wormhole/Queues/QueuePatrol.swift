@@ -52,11 +52,22 @@ final class QueuePatrol: Sendable {
 
   private func look() {
     do throws(Errno) {
-      let workers = try queue.workers()
-      try watchEnds(of: workers)
-      var claims: [(claim: ClaimObserver.Claim, limit: Int64)] = []
-      var homes: [String: MemberDirectory] = [:]
-      for one in workers {
+      try lookAfter(queue.workers())
+    } catch {
+      container.log(
+        .error, "cannot look after the workers of queue '\(queue.name)': \(error)",
+        about: LogSubject(member: queue.name), because: error)
+      worker.retry()
+    }
+  }
+
+  /// An error with one worker does not delay the messages of the others: it is thrown at the end.
+  private func lookAfter(_ workers: [MemberDirectory]) throws(Errno) {
+    var failure = Errno.of { () throws(Errno) in try watchEnds(of: workers) }
+    var claims: [(claim: ClaimObserver.Claim, limit: Int64)] = []
+    var homes: [String: MemberDirectory] = [:]
+    for one in workers {
+      do throws(Errno) {
         if one.escaped != own, !Mutants.has(.ignoreEndedWorkers), try !one.isPresentStill() {
           try returnAll(of: one)
           continue
@@ -67,24 +78,27 @@ final class QueuePatrol: Sendable {
           guard let claimed = ClaimedName(String(cString: file)) else { return }
           claims.append((.init(worker: one.escaped, claimed: claimed), limit))
         }
+      } catch {
+        failure = error
       }
-      let now = container.options.time.now
-      let seen = claims
-      let (late, next) = state.withLock { $0.observer.observe(seen, now: now.nanoseconds) }
-      for claim in late where !Mutants.has(.ignoreDeadlines) {
-        if let home = homes[claim.worker] { try putBack(claim.claimed, of: home, "late") }
-      }
-      // Who hears of no claim of another worker has to look.
-      let isAlone = workers.allSatisfy { $0.escaped == own }
-      var moment = isAlone && claims.isEmpty ? nil : now + Self.period
-      if let next { moment = min(moment ?? Instant(nanoseconds: next), Instant(nanoseconds: next)) }
-      if let moment { worker.trigger(at: max(moment, now + .milliseconds(5))) }
-    } catch {
-      container.log(
-        .error, "cannot look after the workers of queue '\(queue.name)': \(error)",
-        about: LogSubject(member: queue.name), because: error)
-      worker.retry()
     }
+    let now = container.options.time.now
+    let seen = claims
+    let (late, next) = state.withLock { $0.observer.observe(seen, now: now.nanoseconds) }
+    for claim in late where !Mutants.has(.ignoreDeadlines) {
+      guard let home = homes[claim.worker] else { continue }
+      do throws(Errno) {
+        try putBack(claim.claimed, of: home, "late")
+      } catch {
+        failure = error
+      }
+    }
+    // Who hears of no claim of another worker has to look.
+    let isAlone = workers.allSatisfy { $0.escaped == own }
+    var moment = isAlone && claims.isEmpty ? nil : now + Self.period
+    if let next { moment = min(moment ?? Instant(nanoseconds: next), Instant(nanoseconds: next)) }
+    if let moment { worker.trigger(at: max(moment, now + .milliseconds(5))) }
+    if let failure { throw failure }
   }
 
   /// Watches exactly these workers, except for the own one.
@@ -96,11 +110,17 @@ final class QueuePatrol: Sendable {
       return gone
     }
     for watch in gone.values { watch.stop() }
+    var failure: Errno?
     for one in workers where one.escaped != own {
       guard state.withLock({ $0.ends[one.escaped] == nil }) else { continue }
-      let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
-      state.withLock { $0.ends[one.escaped] = watch }
+      do throws(Errno) {
+        let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
+        state.withLock { $0.ends[one.escaped] = watch }
+      } catch {
+        failure = error
+      }
     }
+    if let failure { throw failure }
   }
 
   /// Returns the claims of all workers that have ended, once.

@@ -55,4 +55,24 @@ import WormholeTesting
     Task.detached { ended.add((try? await working.finished()) != nil) }
     try ended.wait("its task has ended") { $0 == [true] }
   }
+
+  @Test func aWorkerThatCannotBeReadHoldsUpNoOther() throws {
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    try queue.send(contentsOf: [1, 2], .quick())
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    for name in try meeting.names("queues/jobs/inbox").compactMap({ MessageName($0) }) {
+      let (worker, presence) = try home.makeWorker(deadline: nil)
+      let claimed = ClaimedName(name, attempt: 1, claim: 1)
+      #expect(try home.move(name.text, from: .inbox, to: worker, .claimed, as: claimed.text))
+      presence.release()
+    }
+    let patrol = QueuePatrol(home, "", meeting.container)
+    let rule = FaultRule(.open, path: "/claimed", .fail(.inputOutput))
+    try FaultPoints.with([rule]) { try patrol.begin() }
+    #expect(try !meeting.names("queues/jobs/claimed").isEmpty)
+    patrol.stop()
+    try QueuePatrol(home, "", meeting.container).returnEnded()
+    #expect(try meeting.names("queues/jobs/claimed").count == 2)
+    #expect(try meeting.names("queues/jobs/workers") == [])
+  }
 }
