@@ -44,7 +44,9 @@ extension Mailbox {
       try settlement.explain(name, attempts: attempts, reason)
       let bytes = try extract(delivery, index)
       do throws(Errno) {
-        try home.place(bytes, as: name.text, in: .dead)
+        // The file of the batch is removed in the end, and was perhaps sent with `.power`.
+        try home.place(bytes, as: name.text, in: .dead, durability: .power)
+        try home.makeDurable(.dead)
       } catch {
         // A process that died afterwards had placed the letter already.
         guard error == .fileExists else {

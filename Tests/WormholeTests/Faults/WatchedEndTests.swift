@@ -75,4 +75,18 @@ import WormholeTesting
     #expect(try meeting.names("queues/jobs/claimed").count == 2)
     #expect(try meeting.names("queues/jobs/workers") == [])
   }
+
+  /// In the end the file of the batch is removed, with the only other copy of the message.
+  @Test func aLetterOfABatchIsOnTheDiskBeforeItsMessageIsDone() throws {
+    let pair = try Pair { $0.mailbox.attempts = 1 }
+    try pair.phone.send(contentsOf: [1, 2], .quick())
+    let messages = try pair.watch.take(2)
+    let rule = FaultRule(.fsync, persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try messages[0].fail("no paper") }
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try pair.phone.deadLetters.isEmpty)
+    try messages[1].acknowledge()
+  }
 }
