@@ -104,7 +104,8 @@ extension Peer {
   ///   - evenIfSame: whether to send a value that equals the previous value.
   ///   - durability: the failures that the context survives once the call has returned; by default
   ///     as in the options.
-  /// - Returns: whether the context was set; false if it equals the previous value.
+  /// - Returns: whether the context was set; false if it equals the previous value, which then
+  ///   survives the same failures.
   @discardableResult
   public func setContext<Value: Encodable>(
     _ value: Value, kind: String? = nil, evenIfSame: Bool = false, durability: Durability? = nil
@@ -125,14 +126,18 @@ extension Peer {
     let bytes = try WormholeError.writing(operation, name) {
       try BinaryEncoder(limits: limits).seal(header, value)
     }
-    if !evenIfSame, isSame(bytes, header, from, home) { return false }
     let durability = durability ?? container.options.durability
-    try naming(operation, name, at: home) { () throws(Errno) in
-      try home.place(
-        bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
+    let isSet = evenIfSame || !isSame(bytes, header, from, home)
+    if isSet {
+      try naming(operation, name, at: home) { () throws(Errno) in
+        try home.place(
+          bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
+      }
     }
-    guard durability == .power else { return true }
+    guard durability == .power else { return isSet }
     do throws(Errno) {
+      // The call that has set an equal context need not have synced it.
+      if !isSet { try syncContexts(from, home) }
       try home.makeDurable(.context)
     } catch {
       throw WormholeError(
@@ -140,7 +145,17 @@ extension Peer {
         because: "the change was made, but the directory could not be synced: \(error)",
         errno: error)
     }
-    return true
+    return isSet
+  }
+
+  /// Syncs the contents of the contexts from a sender, in the direction of their moves.
+  private func syncContexts(_ from: String, _ home: MemberDirectory) throws(Errno) {
+    let directory = try home.part(.context)
+    for file in [ContextName.next(from), ContextName.taking(from), from] {
+      try ignoring(.noSuchFile) { () throws(Errno) in
+        try directory.descriptor.open(file, .readOnlyNonBlocking).sync()
+      }
+    }
   }
 
   private func isSame(

@@ -30,7 +30,7 @@ import WormholeTesting
         }
       }
     }
-    try eventually("it is about to watch the inbox") { pause.isReached }
+    try TestSupport.eventually("it is about to watch the inbox") { pause.isReached }
     watch.leave()
     pause.open()
     late.join()
@@ -88,5 +88,30 @@ import WormholeTesting
     }
     #expect(try pair.phone.deadLetters.isEmpty)
     try messages[1].acknowledge()
+  }
+
+  // MARK: Contexts
+
+  /// An equal context is not set again, and still has to survive what the caller asks for.
+  @Test func anEqualContextIsDurableTooOnceTheCallHasReturned() throws {
+    let pair = try Pair()
+    func set(_ durability: Durability) throws -> Bool {
+      try pair.phone.setContext(1, durability: durability)
+    }
+    let rule = FaultRule(.fsync, path: "watch/context", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      for _ in 1...2 {
+        let error = try failure { _ = try set(.power) }
+        #expect(error.code == .notDurable)
+      }
+      let isSet = try set(.process)
+      #expect(!isSet)
+    }
+    var isSetAgain = true
+    let calls = try FaultPoints.with { isSetAgain = try set(.power) }
+    #expect(!isSetAgain)
+    let synced = calls.filter { $0.hasPrefix("fsync ") }
+    #expect(synced.contains { $0.hasSuffix("watch/context/phone,next") })
+    #expect(synced.contains { $0.hasSuffix("watch/context") })
   }
 }
