@@ -7,7 +7,8 @@ extension Peer {
   /// sender is notified on request.
   ///
   /// Claimed messages stay, and so do those that wait for another attempt. A message that is
-  /// claimed during the call is not cancelled.
+  /// claimed during the call is not cancelled. A delayed message that becomes due during the call
+  /// is.
   ///
   /// - Parameters:
   ///   - kind: only messages of this kind; nil for all.
@@ -22,18 +23,17 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     let filter = PurgeFilter(kind, age, home, container)
     let senders = SenderHomes(container.storage)
-    var (later, names): ([MessageName], [MessageName]) = ([], [])
+    var (later, names): ([DelayedName], [MessageName]) = ([], [])
     try naming(operation, name, at: home) { () throws(Errno) in
-      try home.list(.later) { if let name = MessageName($0) { later.append(name) } }
+      try home.list(.later) { if let name = DelayedName($0) { later.append(name) } }
       try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
     }
-    var count = 0
-    let all =
-      names.sorted().map { ($0, nil as DelayedName?) }
-      + later.sorted().map { ($0, DelayedName($0.text)) }
-    for (name, delayed) in all {
+    /// Returns how many messages were cancelled.
+    func cancel(
+      _ name: MessageName, _ delayed: DelayedName? = nil
+    ) throws(WormholeError) -> Int {
       try OffPool.checkCancellation(operation, self.name)
-      guard try filter.includes(name, in: delayed == nil ? .inbox : .later) else { continue }
+      guard try filter.includes(name, in: delayed == nil ? .inbox : .later) else { return 0 }
       let sender = try naming(operation, self.name, at: home, senders.home(of: name))
       let isDone =
         if let delayed {
@@ -41,8 +41,27 @@ extension Peer {
         } else {
           try MessageCancellation.end(name, at: home, .cancelled, sender, container)
         }
-      if isDone { count += name.count }
+      return isDone ? name.count : 0
     }
+    var count = 0
+    for name in names.sorted() { count += try cancel(name) }
+    // Another process moves a delayed message into the inbox when the message is due.
+    var due: Set<String> = []
+    for delayed in later.sorted(by: { $0.name < $1.name }) {
+      let cancelled = try cancel(delayed.name, delayed)
+      count += cancelled
+      guard cancelled == 0 else { continue }
+      let status = try naming(operation, name, at: home, home.status(of: delayed.text, in: .later))
+      if status == nil { due.insert(delayed.name.unique) }
+    }
+    guard !due.isEmpty else { return count }
+    names = []
+    try naming(operation, name, at: home) { () throws(Errno) in
+      try home.list(.inbox) {
+        if let name = MessageName($0), due.contains(name.unique) { names.append(name) }
+      }
+    }
+    for name in names.sorted() { count += try cancel(name) }
     return count
   }
 

@@ -68,7 +68,7 @@ extension Peer {
   /// names of the other messages in memory.
   ///
   /// The order is the same, except that messages that move during the listing come after the
-  /// waiting ones.
+  /// waiting ones, or after the delayed ones.
   package func forEachQueued(_ body: (QueuedMessage) -> Bool) throws(WormholeError) {
     try forEachUnsettled { body($1) }
   }
@@ -187,22 +187,43 @@ private struct QueueListing {
     }
     delayed.sort()
     waiting.sort()
-    guard pass(claims, body), pass(waiting, body) else { return }
-    // A message that was moved before it was read was claimed, or also requeued.
-    for _ in 0..<2 where !moved.isEmpty {
-      var again = moved
-      moved = FileNameList()
-      again.sort()
-      claims = [:]
-      try home.forEachInHand { if again.contains($0.name.text) { claims[$0.name] = ($0, $1) } }
-      guard pass(claims, body), pass(again, body) else { return }
-    }
-    delayed.forEach { file in
-      guard let name = DelayedName(file), let message = message(at: .delayed(name)) else {
+    guard pass(claims, body), pass(waiting, body), try passMoved(body) else { return }
+    var due: Set<String> = []
+    let goesOn = delayed.forEach { file in
+      guard let name = DelayedName(file) else { return true }
+      guard let message = message(at: .delayed(name)) else {
+        due.insert(name.name.unique)
         return true
       }
       return body(name.name, message)
     }
+    guard goesOn, !due.isEmpty else { return }
+    // A delayed message that was moved before it was read has become due; its name is another one.
+    var arrived = FileNameList()
+    func note(_ name: MessageName) {
+      // The other ones were passed already, or have been settled.
+      if due.contains(name.unique), !waiting.contains(name.text) { arrived.add(name.text) }
+    }
+    try home.list(.inbox) { if let name = MessageName($0) { note(name) } }
+    try home.forEachInHand { claimed, _ in note(claimed.name) }
+    moved = arrived
+    _ = try passMoved(body)
+  }
+
+  /// Passes the messages that were moved before they were read.
+  private mutating func passMoved(
+    _ body: (MessageName, QueuedMessage) -> Bool
+  ) throws(Errno) -> Bool {
+    // Such a message was claimed, or also requeued.
+    for _ in 0..<2 where !moved.isEmpty {
+      var again = moved
+      moved = FileNameList()
+      again.sort()
+      var claims: Claims = [:]
+      try home.forEachInHand { if again.contains($0.name.text) { claims[$0.name] = ($0, $1) } }
+      guard pass(claims, body), pass(again, body) else { return false }
+    }
+    return true
   }
 
   /// Passes the messages that are claimed and were not passed before.
