@@ -148,10 +148,11 @@ private struct PortableMessageReader {
   ) throws {
     let name: MessageName
     var notBefore: Date?
+    var isRepeated = false
     switch part {
     case .claimed:
       guard let claim = ClaimedName(file) else { return }
-      name = claim.name
+      (name, isRepeated) = (claim.name, claim.next().isRepeated)
     case .later:
       guard let delayed = DelayedName(file) else { return }
       (name, notBefore) = (delayed.name, Date(sinceEpoch: delayed.due))
@@ -172,11 +173,12 @@ private struct PortableMessageReader {
     }
     let header = try QueuedMessageReader(holder, limits).header(file, part)
     guard let header else { return }
-    if part != .dead, let expires = header.expires, expires <= now { return }
+    let expires = part == .dead ? nil : header.expiry(of: name, isRepeated: isRepeated)
+    if let expires, expires <= now { return }
     var message = PortableMessage(
       to: home.name, isQueue: home.folder == .queues, id: name.id, from: name.senderName,
       kind: header.kind, headers: header.headers?.fields ?? [:], orderingKey: header.orderingKey,
-      isUrgent: name.isUrgent, sentAt: header.sent, expires: part == .dead ? nil : header.expires,
+      isUrgent: name.isUrgent, sentAt: header.sent, expires: expires,
       notBefore: notBefore, value: content["value"],
       file: header.file.map { ($0.receivedName, $0.size) }, death: nil)
     if part == .dead {
@@ -187,12 +189,20 @@ private struct PortableMessageReader {
     }
     if let stated = header.file {
       // The file of a worker's message is in the queue's directory.
-      guard let files = try home.existing(.files) else { return }
-      let file = PortableFile(
-        try files.descriptor.open(name.fileName, .readOnlyNonBlocking), size: stated.size,
-        id: name.id)
-      try file.checkSize()
-      return try body(message, file)
+      let found = try ignoring(.noSuchFile) { () throws(Errno) -> PortableFile in
+        guard let files = try home.existing(.files) else { throw Errno.noSuchFile }
+        return PortableFile(
+          try files.descriptor.open(name.fileName, .readOnlyNonBlocking), size: stated.size,
+          id: name.id)
+      }
+      guard let attached = found else {
+        // Whoever settles a message removes its file afterwards.
+        guard try holder.status(of: file, in: part) != nil else { return }
+        throw WormholeError(
+          .damaged, "read file of message", name.id, because: "the file is not there")
+      }
+      try attached.checkSize()
+      return try body(message, attached)
     }
     guard case .array(let values)? = content["values"] else { return try body(message, nil) }
     for (index, value) in values.enumerated() {
