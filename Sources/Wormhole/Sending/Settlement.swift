@@ -107,8 +107,9 @@ struct Settlement: Sendable {
         let status = try claims.status(of: claimed.text, in: .claimed)
         isGone = status == nil
         guard status?.kind == .directory else { throw error }
-        _ = try claims.move(
+        isGone = try !claims.move(
           claimed.text, from: .claimed, to: home, .dead, as: claimed.name.text)
+        if isGone { throw Errno.noSuchFile }
         return false
       }
     } catch {
