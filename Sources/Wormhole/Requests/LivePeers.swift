@@ -112,11 +112,13 @@ final class LivePeers: Sendable {
   }
 
   /// Fails the requests to peers behind a cut link, which will not reply.
-  func lookAtLink() {
-    for peer in asking.peers where isCut(peer) {
-      asking.fail(
-        peer, asking.incarnations(of: peer), Self.cut(peer, OutgoingRequest.operation).reason)
-    }
+  func lookAtLink() { for peer in asking.peers { lookAtLink(to: peer) } }
+
+  /// Fails the requests to a peer if the link to the peer is cut.
+  func lookAtLink(to peer: LiveAddress) {
+    guard isCut(peer) else { return }
+    asking.fail(
+      peer, asking.incarnations(of: peer), Self.cut(peer, OutgoingRequest.operation).reason)
   }
 
   private func cached(_ peer: LiveAddress) -> (folder: OpenDirectory, incarnation: Incarnation)? {

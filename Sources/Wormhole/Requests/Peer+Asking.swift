@@ -336,6 +336,8 @@ struct OutgoingRequest: Sendable {
         if sight.withLock({ $0 != .answered }) { expected!.withdraw() }
         return
       }
+      // A cut of the link before `notePlaced` has not failed the request.
+      live.peers.lookAtLink(to: peer)
       // If the incarnation ended before `notePlaced`, its end has not failed the request.
       if !Mutants.has(.trustOldNotice), !live.peers.lives(incarnation, of: peer) {
         live.peers.takeAnswers()

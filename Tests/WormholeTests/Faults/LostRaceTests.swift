@@ -32,4 +32,68 @@ import WormholeSyscalls
     #expect(try container.peer("watch").deadLetters.map(\.reason) == ["a reason"])
     #expect(try meeting.names("members/watch/claimed") == [])
   }
+
+  /// The cut comes before the request counts as placed, and no further one follows.
+  @Test func aRequestFailsIfTheLinkIsCutWhileItIsPlaced() throws {
+    let link = CutLink()
+    let pair = try Pair { $0.link = link }
+    let (phone, pause, ends) = (pair.phone, FaultPause(), Heard<WormholeError>())
+    let asking = try Thread("asking") {
+      FaultPoints.with([FaultRule(.rename, path: "/live/", .pause(pause))]) {
+        do throws(WormholeError) {
+          _ = try phone.request(1, as: Int.self, within: patience)
+        } catch {
+          ends.add(error)
+        }
+      }
+    }
+    try eventually("the request is about to be placed") { pause.isReached }
+    link.cut()
+    pause.open()
+    asking.join()
+    #expect(ends.all.map(\.code) == [.unreachable])
+    #expect(ends.all.map(\.reason) == ["the test has cut the link to the peer"])
+  }
+}
+
+
+/// A link that a test cuts.
+private final class CutLink: MessageLink {
+  private struct State {
+    var isCut = false
+    var watchers: [@Sendable () -> Void] = []
+  }
+
+  private final class Token: Sendable {}
+
+  private let state = Monitor(State())
+
+  func cut() {
+    let watchers = state.withLock { state in
+      state.isCut = true
+      return state.watchers
+    }
+    for watcher in watchers { watcher() }
+  }
+
+  private var isCut: Bool { state.withLock { $0.isCut } }
+
+  func isCut(between one: String, and other: String) -> Bool { one != other && isCut }
+
+  func watch(_ changed: @escaping @Sendable () -> Void) -> any AnyObject & Sendable {
+    state.withLock { $0.watchers.append(changed) }
+    return Token()
+  }
+
+  func haveArrived(
+    _ letters: [LinkLetter], again: @escaping @Sendable () -> Void
+  ) -> [Bool] {
+    letters.map { _ in !isCut }
+  }
+
+  func losesAcknowledgement(of letter: LinkLetter, place: Int) -> Bool { false }
+
+  func carry(_ letter: LinkLetter, _ arrive: @escaping @Sendable () -> Void) {
+    if !isCut { arrive() }
+  }
 }
