@@ -43,7 +43,8 @@ final class LiveMailbox: Service {
 
   /// A closure that replies to a request.
   typealias Replier = @Sendable (Request) -> Void
-  typealias MessageHandler = @Sendable (ImmediateMessage) -> Bool
+  /// A closure that returns whether it has taken the message; nil if it was stopped before.
+  typealias MessageHandler = @Sendable (ImmediateMessage) -> Bool?
   typealias MessageForwarder = @Sendable (LiveMailbox, LiveName, LiveMessage) -> Void
   private typealias Machine = LiveMachine<LiveMessage, Replier, MessageHandler>
 
@@ -274,8 +275,7 @@ final class LiveMailbox: Service {
       hand(ImmediateMessage(core), to: calls, name)
     case .answering(let answering):
       answering(Request(core, from: LiveRequester(live: self, id: name.id)))
-    case .nobody where name.letter == .confirmed:
-      refuse(name, core, "'\(home.name)' has no handler for immediate messages of kind '\(kind)'")
+    case .nobody where name.letter == .confirmed: refuse(name, core, hasNoHandler(for: kind))
     case .nobody where name.letter == .message:
       log(.debug, "dropped an immediate message of kind '\(kind)': no handler receives this kind")
     case .nobody:
@@ -287,15 +287,20 @@ final class LiveMailbox: Service {
   private func hand(_ message: ImmediateMessage, to calls: [MessageHandler], _ name: LiveName) {
     let core = message.core
     defer { machine.signal { $0.delivered() } }
-    var isHeard = false
+    var results: Set<Bool?> = []
     // Each previous call may have taken long.
     for call in calls {
       if core.isLate { return core.tellLate() }
-      if call(message) { isHeard = true }
+      results.insert(call(message))
     }
     guard name.letter == .confirmed else { return }
-    guard isHeard else { return refuse(name, core, Self.tooMuch) }
-    reply(name, core) { .word(true) }
+    if results.contains(true) { return reply(name, core) { .word(true) } }
+    // Stopped handlers are like none.
+    refuse(name, core, results == [nil] ? hasNoHandler(for: message.kind) : Self.tooMuch)
+  }
+
+  private func hasNoHandler(for kind: String) -> String {
+    "'\(home.name)' has no handler for immediate messages of kind '\(kind)'"
   }
 
   /// Waits until the senders of delivered messages have been sent their confirmations.

@@ -274,7 +274,10 @@ extension LiveMailbox {
           about: subject)
         return false
       }
-      feed.yield(message)
+      if case .terminated = feed.yield(message) {
+        hands.release(message.core)
+        return nil
+      }
       return true
     }
     Task.detached {
@@ -402,7 +405,7 @@ extension LiveMailbox {
     let (storage, subject) = (container.storage, LogSubject(member: home.name))
     let number = add(hearing: kinds) { message in
       guard let calls else {
-        var isHeard = false
+        var isHeard: Bool?
         gate.call { isHeard = handler(message) }
         return isHeard
       }

@@ -54,6 +54,38 @@ import WormholeSyscalls
     #expect(ends.all.map(\.code) == [.unreachable])
     #expect(ends.all.map(\.reason) == ["the test has cut the link to the peer"])
   }
+
+  /// The handler is stopped after the message was assigned to it, which is no overload.
+  @Test(arguments: [false, true])
+  func aMessageForAStoppedHandlerHasNoHandler(_ isAsynchronous: Bool) throws {
+    let pair = try Pair()
+    let own = Monitor<Subscription?>(nil)
+    let number = pair.watch.live.add(hearing: nil) { _ in
+      own.withLock { $0 }?.stop()
+      return nil
+    }
+    let hearing: Subscription
+    if isAsynchronous {
+      hearing = pair.watch.receiveImmediate { (_: ImmediateMessage) async in await Task.yield() }
+    } else {
+      hearing = pair.watch.takeImmediate(kinds: nil) { _ in true }
+    }
+    own.withLock { $0 = hearing }
+    let error = try failure { try pair.phone.sendAndWait(1, within: patience) }
+    #expect(error.code == .rejected)
+    #expect(error.reason == "'watch' has no handler for immediate messages of kind 'Int'")
+    own.withLock { $0 = nil }
+    pair.watch.live.remove(number)
+  }
+
+  /// A handler that declines a message is still there.
+  @Test func aMessageThatAHandlerDeclinesIsRefusedAsTooMuch() throws {
+    let pair = try Pair()
+    let hearing = pair.watch.takeImmediate(kinds: nil) { _ in false }
+    let error = try failure { try pair.phone.sendAndWait(1, within: patience) }
+    #expect(error.code == .rejected && error.reason == LiveMailbox.tooMuch)
+    hearing.stop()
+  }
 }
 
 
