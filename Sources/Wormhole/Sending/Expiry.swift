@@ -26,6 +26,18 @@ enum Expiry {
     return try MessageCancellation.end(sent, at: home, .expired, sender, container)
   }
 
+  /// Whether a receiver has claimed a message for the first time: such a message may come back to
+  /// the queue as if never claimed.
+  static func mayComeBack(
+    _ sent: SentName, to home: MemberDirectory
+  ) throws(WormholeError) -> Bool {
+    try naming("settle message", sent.name.id, at: home) { () throws(Errno) -> Bool in
+      guard try home.elsewhere == nil, case .inHand(let claimed, _)? = try home.place(of: sent)
+      else { return false }
+      return !claimed.isRepeated
+    }
+  }
+
   /// How many files, and how many bytes, one sweep of an inbox reads: a message's deadline is known
   /// only from its content.
   private static let most = (files: 1024, bytes: 64 << 20)
@@ -204,8 +216,12 @@ final class Expiries: Sendable {
     }
     for entry in due {
       do throws(WormholeError) {
-        _ = try Expiry.end(entry.sent, at: entry.home, senders, container)
-        state.withLock { _ = $0.open.remove(entry.name) }
+        let isSettled = try Expiry.end(entry.sent, at: entry.home, senders, container)
+        if !isSettled, try Expiry.mayComeBack(entry.sent, to: entry.home) {
+          tryLater(entry)
+        } else {
+          state.withLock { _ = $0.open.remove(entry.name) }
+        }
       } catch {
         if entry.pause == .zero {
           container.log(
@@ -217,7 +233,8 @@ final class Expiries: Sendable {
     arm()
   }
 
-  /// Plans another try, because the system may refuse only temporarily.
+  /// Plans another try, because the system may refuse only temporarily, or because a receiver may
+  /// put the message back.
   private func tryLater(_ entry: Entry) {
     var entry = entry
     entry.pause = min(max(entry.pause * 2, .seconds(1)), .seconds(60))
