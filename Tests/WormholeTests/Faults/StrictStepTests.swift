@@ -1,0 +1,49 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import Wormhole
+
+/// Small decisions of the mail: which names are claims, and which requesters have ended.
+@Suite(.blocking) struct StrictStepTests {
+  private let name = MessageName(
+    isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 2), wantsReceipt: false, count: 1,
+    id: "one", from: "phone")
+
+  @Test func onlyTheLibrarysOwnFormsAreClaims() {
+    let last = ClaimedName(name, attempt: ClaimedName.limit, claim: ClaimedName.lastClaim)
+    for claimed in [
+      ClaimedName(name, attempt: 1), ClaimedName(name, attempt: 1, isInterrupted: true),
+      ClaimedName(name, attempt: 0, isInterrupted: true), ClaimedName(name, attempt: 2, claim: 1),
+      last,
+    ] {
+      #expect(ClaimedName(claimed.text) == claimed)
+    }
+    for end in ["0", "1000", "02", "007", "+7", "-1", "", "7.", "7.0", "7.A", "7.1.1", "7.1000000"]
+    {
+      #expect(ClaimedName("\(name.text)~\(end)") == nil, "\(end)")
+    }
+  }
+
+  /// A request of a requester whose end is not certain is answered.
+  @Test func anErrorOfTheSystemIsNotTheEndOfARequester() throws {
+    let meeting = try Meeting()
+    let storage = meeting.container.storage
+    let phone = try meeting.container.join(as: "phone")
+    let incarnation = phone.incarnation
+    #expect(!LiveFolders(storage).isGone("phone", incarnation))
+    #expect(LiveFolders(storage).isGone("phone", nil))
+    #expect(LiveFolders(storage).isGone("nobody", incarnation))
+    let rule = FaultRule(.open, path: "members/phone", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      #expect(!LiveFolders(storage).isGone("phone", incarnation))
+    }
+    phone.leave()
+    let folders = LiveFolders(storage)
+    #expect(folders.isGone("phone", incarnation))
+    // The answer stays: no incarnation comes back.
+    FaultPoints.with([rule]) { #expect(folders.isGone("phone", incarnation)) }
+  }
+}
