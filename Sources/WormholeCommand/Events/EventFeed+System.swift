@@ -40,16 +40,32 @@ extension EventFeed {
   }
 
   /// Reports a lock that was taken or released since the last check.
-  private func check(lock name: String) {
-    let held = try? container.storage.heldLock(name)
+  private func check(lock name: String) { lockTurn.withLock { _ in checkInTurn(lock: name) } }
+
+  private func checkInTurn(lock name: String) {
+    let held: HeldLock?
+    do throws(WormholeError) {
+      held = try container.storage.heldLock(name)
+    } catch {
+      // A refused call says nothing about the lock, which is checked again in a moment.
+      _ = state.withLock { $0.uncheckedLocks.insert(name) }
+      return
+    }
     let change = state.withLock { state -> String? in
+      state.uncheckedLocks.remove(name)
       let before = state.locks[name]
       guard let held else {
         state.locks[name] = nil
         return before == nil ? nil : "free"
       }
       state.locks[name] = .some(held.holder)
-      return before == .some(held.holder) ? nil : "held"
+      // A holder that is stopped or resumed holds the lock as before.
+      if let before, before?.process == held.holder?.process,
+        before?.program == held.holder?.program
+      {
+        return nil
+      }
+      return "held"
     }
     guard let change else { return }
     var event = ContainerEvent(
@@ -58,9 +74,10 @@ extension EventFeed {
     tell(event)
   }
 
-  /// Checks the locks that were held; always returns true.
+  /// Checks the locks that were held, and those that could not be checked; always returns true.
   private func checkHeldLocks() -> Bool {
-    for name in state.withLock({ Array($0.locks.keys) }) { check(lock: name) }
+    let names = state.withLock { Set($0.locks.keys).union($0.uncheckedLocks) }
+    for name in names { check(lock: name) }
     return true
   }
 
@@ -90,42 +107,59 @@ extension EventFeed {
   // MARK: Accesses
 
   func watchAccesses() throws {
-    for access in try container.storage.accesses() {
-      state.withLock { $0.accesses[access.name] = access.state }
-    }
     for place in AccessPlace.allCases {
       let path = [Container.Folder.system.rawValue, "coordination", place.name]
       let feed = try DirectoryFeed(container.storage, path, .names) { change in
         switch change {
         case .names(let names): self.check(accesses: Set(names))
-        case .replaced: self.check(accesses: nil)
-        case .polled, .lost: break
+        case .replaced, .polled, .lost: self.check(accesses: nil)
         }
       }
       state.withLock { $0.feeds.append(feed) }
     }
+    // Listed after the watches have begun: a check before the listing reports nothing, and each
+    // check after the listing compares with the listing.
+    try accessTurn.withLock { _ in
+      let present = try container.storage.accesses().map { ($0.name, $0.state) }
+      state.withLock { $0.accesses = Dictionary(present) { $1 } }
+    }
   }
 
-  /// - Parameter names: the accesses whose files have moved; nil for all present names.
+  /// Reports the accesses that have begun, moved or ended since the last check.
+  ///
+  /// - Parameter names: the accesses whose files have moved; nil for all names.
   private func check(accesses names: Set<String>?) {
-    guard let found = try? container.storage.accesses(names) else { return }
+    accessTurn.withLock { _ in checkInTurn(accesses: names) }
+  }
+
+  private func checkInTurn(accesses names: Set<String>?) {
+    let (before, missesSome) = state.withLock { ($0.accesses, $0.missesAccesses) }
+    guard var known = before else { return }
+    let wanted = missesSome ? nil : names
+    guard let found = try? container.storage.accesses(wanted) else {
+      // The names of this notice do not come again: the next check concerns all names.
+      state.withLock { $0.missesAccesses = true }
+      return
+    }
     for access in found {
-      let isNews = state.withLock { state in
-        defer { state.accesses[access.name] = access.state }
-        return state.accesses[access.name] != access.state
-      }
-      guard isNews else { continue }
+      let last = known.updateValue(access.state, forKey: access.name)
+      guard last != access.state else { continue }
       var event = ContainerEvent(
         .access, access.state, access.description, access.holder.map { "\($0)" })
       event.process = access.holder?.process
       event.id = access.name
       tell(event)
     }
-    for name in (names ?? []).subtracting(found.map(\.name)).sorted() {
-      guard state.withLock({ $0.accesses.removeValue(forKey: name) }) != nil else { continue }
+    for name in (wanted ?? Set(known.keys)).subtracting(found.map(\.name)).sorted() {
+      guard known.removeValue(forKey: name) != nil else { continue }
       var event = ContainerEvent(.access, "ended", "files")
       event.id = name
       tell(event)
+    }
+    state.withLock { state in
+      state.missesAccesses = false
+      // The watches may have ended.
+      if state.accesses != nil { state.accesses = known }
     }
   }
 

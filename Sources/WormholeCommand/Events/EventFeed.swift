@@ -19,10 +19,14 @@ final class EventFeed: Sendable {
     var mailboxes: [String: MailboxFeed] = [:]
     /// By the name of the slot.
     var slots: [String: DirectoryFeed] = [:]
-    /// The mark of each held lock's holder.
+    /// The holder of each held lock; nil if its mark cannot be read.
     var locks: [String: LockHolder?] = [:]
-    /// The state of each access.
-    var accesses: [String: String] = [:]
+    /// The locks whose last check has failed.
+    var uncheckedLocks: Set<String> = []
+    /// The state of each access; nil before the accesses at the start are listed.
+    var accesses: [String: String]?
+    /// Whether the last check of the accesses has failed.
+    var missesAccesses = false
     var members: [String: Profile] = [:]
     var suites: [String: NamedWatch] = [:]
     /// The names that were there at the start.
@@ -31,6 +35,11 @@ final class EventFeed: Sendable {
 
   let container: SharedContainer
   let state = Monitor(State())
+  /// Held during a check of a lock, from the reading to the line: two threads that check at once
+  /// would report in another order than they have read.
+  let lockTurn = Monitor(0)
+  /// As `lockTurn`, for a check of the accesses.
+  let accessTurn = Monitor(0)
   private let wanted: Set<EventKind>
   private let handler: @Sendable (ContainerEvent) -> Void
   private let failure: @Sendable (any Error) -> Void

@@ -19,8 +19,7 @@ extension Verb {
         + "last, and not each. The lines of one subject are in order; those of different subjects "
         + "may not be. If notices were lost, because the kernel had too many or the reader of the "
         + "output was slow, a line of the kind 'lost' says so. No message is read, and nothing is "
-        + "changed or claimed. On file systems without notices, as NFS, messages and accesses are "
-        + "not shown.",
+        + "changed or claimed. On file systems without notices, as NFS, messages are not shown.",
       "Exits with 1 if the time limit passes before --count events, or, without --count, before "
         + "the first event.",
     ],

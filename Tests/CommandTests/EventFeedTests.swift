@@ -1,0 +1,176 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import WormholeCommand
+
+/// Changes during the start of `wormhole events`, and between its checks.
+@Suite(.blocking) struct EventFeedTests {
+  private let heard = Heard<String>()
+
+  private func feed(_ container: SharedContainer, _ kind: EventKind) -> EventFeed {
+    let heard = heard
+    return EventFeed(container, [kind], failure: { _ in }) { heard.add($0.event) }
+  }
+
+  /// Starts the feed on a thread that waits at one call, and runs the body during the wait.
+  private func start(
+    _ feed: EventFeed, pausingAt call: Call, _ path: String, number: Int = 1,
+    _ body: () throws -> Void
+  ) throws {
+    let pause = FaultPause()
+    let rule = FaultRule(call, path: path, number: number, .pause(pause))
+    let thread = try Thread("start") {
+      _ = try? FaultPoints.with([rule]) { try feed.start() }
+    }
+    defer {
+      pause.open()
+      thread.join()
+    }
+    try eventually("the start has come to the call") { pause.isReached }
+    try body()
+  }
+
+  // MARK: Accesses
+
+  /// An access to a file of no group, on a thread of its own.
+  private final class HeldAccess {
+    private let stage = Monitor((isInside: false, isOver: false))
+    private let thread: Thread
+
+    init(_ coordinator: Coordinator, _ path: String) throws {
+      let stage = stage
+      thread = try Thread("access") {
+        try? coordinator.write(path) { _ in
+          stage.signal { $0.isInside = true }
+          let _: Void? = stage.wait(until: .now + .seconds(60)) { $0.isOver ? () : nil }
+        }
+      }
+      try eventually("the access has begun") { stage.withLock { $0.isInside } }
+    }
+
+    func end() {
+      stage.signal { $0.isOver = true }
+      thread.join()
+    }
+  }
+
+  /// The user's container, in which the accesses to the files of no group are.
+  private struct AccessPlaces {
+    let folder: TemporaryDirectory
+    let coordinator: Coordinator
+    let container: SharedContainer
+    var file: String { folder.path + "/file" }
+
+    init() throws {
+      folder = try TemporaryDirectory()
+      try folder.descriptor.makeDirectory("groups", mode: 0o700)
+      let groups = folder.path + "/groups"
+      coordinator = Coordinator(Arbiters(.testing(lease: .seconds(60)), root: groups))
+      try coordinator.write(folder.path + "/file") { _ in }
+      container = try SharedContainer(directory: "\(groups)/wormhole.user/.wormhole")
+    }
+  }
+
+  @Test func theEndOfAnAccessThatBeganDuringTheStartIsReported() throws {
+    let places = try AccessPlaces()
+    defer { withExtendedLifetime(places) {} }
+    let feed = feed(places.container, .access)
+    defer { feed.stop() }
+    var access: HeldAccess?
+    try start(feed, pausingAt: .inotifyAdd, "coordination/waiting") {
+      access = try HeldAccess(places.coordinator, places.file)
+    }
+    access?.end()
+    try heard.wait("the end") { $0.contains("ended") }
+  }
+
+  @Test func anAccessWhoseDirectoryIsReplacedHasEnded() throws {
+    let places = try AccessPlaces()
+    defer { withExtendedLifetime(places) {} }
+    let access = try HeldAccess(places.coordinator, places.file)
+    defer { access.end() }
+    let feed = feed(places.container, .access)
+    defer { feed.stop() }
+    try feed.start()
+    let folder = OpenDirectory(
+      try Descriptor.open(
+        path: places.container.directory + "/system/coordination", [.readOnly, .directory]))
+    try folder.descriptor.rename("running", to: folder.descriptor, "moved")
+    defer {
+      try? folder.descriptor.removeDirectory("running")
+      try? folder.descriptor.rename("moved", to: folder.descriptor, "running")
+    }
+    try folder.descriptor.makeDirectory("running", mode: 0o700)
+    try heard.wait("the end") { $0.contains("ended") }
+    #expect(heard.all == ["ended"])
+  }
+
+  // MARK: Locks
+
+  /// A container, and a process that has stopped while it holds a lock.
+  private func heldLock() throws -> (
+    folder: TemporaryDirectory, container: SharedContainer, holder: Running
+  ) {
+    let folder = try TemporaryDirectory()
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let holder = try Running(.holdNamedLock(container.directory, "till"))
+    try holder.waitUntilStopped()
+    return (folder, container, holder)
+  }
+
+  private static let lockFile = "lock.till/lock/1"
+
+  @Test func aReadingOfALockIsNotReportedAfterANewerOne() throws {
+    let (folder, container, holder) = try heldLock()
+    defer { withExtendedLifetime(folder) {} }
+    let feed = feed(container, .lock)
+    defer { feed.stop() }
+    // The second check has found the lock held.
+    try start(feed, pausingAt: .fstatat, Self.lockFile + ".d", number: 2) {
+      try holder.child.send(.kill)
+      _ = try holder.outcome()
+      // A check that does not wait for the first one reports the end now.
+      try? heard.wait("a check", within: .milliseconds(200)) { !$0.isEmpty }
+    }
+    try heard.wait("the end") { $0.contains("free") }
+    #expect(heard.all == ["free"])
+  }
+
+  @Test func aRefusedCheckOfALockReportsNothing() throws {
+    let (folder, container, holder) = try heldLock()
+    defer { withExtendedLifetime(folder) {} }
+    let feed = feed(container, .lock)
+    defer { feed.stop() }
+    let rule = FaultRule(.open, path: Self.lockFile, number: 2, .fail(.tooManyOpenFiles))
+    try FaultPoints.with([rule]) { try feed.start() }
+    #expect(heard.all == [])
+    try holder.child.send(.kill)
+    try heard.wait("the end") { $0.contains("free") }
+    #expect(heard.all == ["free"])
+  }
+
+  @Test(.notSanitized("about what a command does"))
+  func aHolderThatIsStoppedHoldsTheLockAsBefore() throws {
+    let stage = try Stage()
+    defer { withExtendedLifetime(stage) {} }
+    let container = try SharedContainer(directory: stage.container)
+    let holder = try stage.start(
+      "wormhole lock till -- sh -c 'while kill -0 $PPID; do sleep 0.05; done'")
+    try eventually("the holder has its mark") {
+      try container.storage.heldLock("till")?.holder?.process == holder.child.process
+    }
+    let feed = feed(container, .lock)
+    defer { feed.stop() }
+    try start(feed, pausingAt: .open, Self.lockFile, number: 2) {
+      try holder.child.send(.stop)
+      try holder.waitUntilStopped()
+    }
+    #expect(heard.all == [])
+    try holder.child.send(.kill)
+    try heard.wait("the end") { $0.contains("free") }
+  }
+}
