@@ -32,11 +32,13 @@ package final class MailboxFeed: Sendable {
   private let home: MemberDirectory
   private let path: [String]
   private let state = Monitor(State())
+  /// Held while the workers are compared with those that are known.
+  private let workerTurn = Monitor(0)
   private let handler: @Sendable (Event) -> Void
 
   /// - Parameters:
   ///   - folder: `members` or `queues`.
-  ///   - isNew: whether to report the messages that are there already.
+  ///   - isNew: whether to report the messages and workers that are there already.
   package init?(
     _ name: String, _ folder: Container.Folder, in container: SharedContainer, isNew: Bool,
     _ handler: @escaping @Sendable (Event) -> Void
@@ -50,7 +52,7 @@ package final class MailboxFeed: Sendable {
       ? [.inbox, .later, .claimed, .dead] : [.inbox, .later, .claimed, .dead, .context]
     for part in parts { try add(part) }
     if folder == .queues {
-      try watchWorkers()
+      try watchWorkers(isNew)
     }
     if isNew { for part in parts { reportAll(in: part) } }
   }
@@ -152,26 +154,37 @@ package final class MailboxFeed: Sendable {
 
   // MARK: Workers
 
-  private func watchWorkers() throws(WormholeError) {
-    for worker in (try? home.workers()) ?? [] { add(worker: worker) }
+  private func watchWorkers(_ isNew: Bool) throws(WormholeError) {
     let feed = try DirectoryFeed(
       home.container, path + [MemberDirectory.Part.workers.rawValue], .names
     ) { [weak self] change in
       if case .names(let names) = change { self?.reportWorkers(names) }
     }
     state.withLock { $0.feeds.append(feed) }
+    // Listed after the watch has begun: a worker that joins in between is in the listing.
+    workerTurn.withLock { _ in
+      for worker in (try? home.workers()) ?? [] where !isKnown(worker.escaped) {
+        add(worker: worker)
+        if isNew { tell(.workerJoined, sender: nil) }
+      }
+    }
+  }
+
+  private func isKnown(_ worker: String) -> Bool {
+    state.withLock { $0.workers[worker] != nil }
   }
 
   private func reportWorkers(_ names: [String]) {
-    for name in names.unique.compactMap({ MemberDirectory.WorkerName($0) }) {
-      let isKnown = state.withLock { $0.workers[name.text] != nil }
-      if let worker = (try? home.worker(name)) ?? nil {
-        guard !isKnown else { continue }
-        add(worker: worker)
-        tell(.workerJoined, sender: nil)
-      } else if isKnown {
-        state.withLock { $0.workers.removeValue(forKey: name.text) }?.stop()
-        tell(.workerLeft, sender: nil)
+    workerTurn.withLock { _ in
+      for name in names.unique.compactMap({ MemberDirectory.WorkerName($0) }) {
+        if let worker = (try? home.worker(name)) ?? nil {
+          guard !isKnown(name.text) else { continue }
+          add(worker: worker)
+          tell(.workerJoined, sender: nil)
+        } else if let feed = state.withLock({ $0.workers.removeValue(forKey: name.text) }) {
+          feed.stop()
+          tell(.workerLeft, sender: nil)
+        }
       }
     }
   }

@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholeSyscalls
 
 /// The steps of messages, as they are reported by the names of their files.
 @Suite(.blocking) struct MailboxFeedTests {
@@ -103,6 +104,47 @@ import WormholeContainerStorage
     #expect(!events.all.contains("acknowledged two - 1"))
     #expect(events.all.filter { $0.hasPrefix("worker") } == ["workerJoined - 0", "workerLeft - 0"])
     #expect(try jobs.messages.count == 1)
+  }
+
+  @Test func theEndOfAWorkerThatJoinedDuringTheStartIsReported() throws {
+    let meeting = try Meeting()
+    let other = try meeting.another()
+    _ = try other.storage.member("jobs", in: .queues)
+    let (pause, made) = (FaultPause(), Monitor<MailboxFeed?>(nil))
+    let rule = FaultRule(.inotifyAdd, path: "jobs/workers", .pause(pause))
+    let events = events
+    let thread = try Thread("start") {
+      _ = try? FaultPoints.with([rule]) {
+        let feed = try MailboxFeed("jobs", .queues, in: meeting.container, isNew: false) {
+          events.add($0.step.rawValue)
+        }
+        made.withLock { $0 = feed }
+      }
+    }
+    defer { made.withLock { $0 }?.stop() }
+    let lent: LentQueue
+    do {
+      defer {
+        pause.open()
+        thread.join()
+      }
+      try eventually("the feed watches the workers") { pause.isReached }
+      lent = try LentQueue("jobs", other) {}
+    }
+    lent.stop()
+    try events.wait("the end") { $0.contains("workerLeft") }
+  }
+
+  @Test func theWorkersOfANewQueueAreReported() throws {
+    let meeting = try Meeting()
+    _ = try meeting.container.storage.member("jobs", in: .queues)
+    let lent = try LentQueue("jobs", meeting.container) {}
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container, isNew: true))
+    #expect(events.all == ["workerJoined - 0"])
+    lent.stop()
+    try waitFor("workerLeft - 0")
+    feed.stop()
+    #expect(events.count == 2)
   }
 
   /// A failed job waits among the claims of the queue for its next attempt.
