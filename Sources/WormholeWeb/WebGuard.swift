@@ -56,8 +56,10 @@ package struct WebGuard: Sendable {
 
   private func isOwn(_ host: String) -> Bool {
     let end = ":\(port)"
-    guard host.ends(with: end) else { return false }
-    let name = String(decoding: host.utf8.dropLast(end.utf8.count), as: UTF8.self)
+    // Browsers leave out the port of the scheme, even if the address has it.
+    guard host.ends(with: end) || port == 80 else { return false }
+    let length = host.ends(with: end) ? end.utf8.count : 0
+    let name = String(decoding: host.utf8.dropLast(length), as: UTF8.self)
     if name == "localhost" { return true }
     let isVersionSix = name.begins(with: "[") && name.ends(with: "]")
     let digits = isVersionSix ? Array(name.utf8.dropFirst().dropLast()) : Array(name.utf8)

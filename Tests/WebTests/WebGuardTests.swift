@@ -1,0 +1,32 @@
+import TestTraits
+import Testing
+
+@testable import WormholeWeb
+
+/// The hosts of requests that the server takes for its own.
+@Suite(.blocking) struct WebGuardTests {
+  private static let token = String(repeating: "a", count: 32)
+
+  /// The status of the refusal of a request with a host; nil if the request is let through.
+  private func refusal(of host: String, at address: String, port: UInt16) throws -> Int? {
+    let gate = WebGuard(token: Self.token, try #require(WebAddress(address)), port: port)
+    let request = WebRequest(
+      .get, "/\(Self.token)/state", [.init("host", host), .init("origin", "http://\(host)")])
+    do throws(WebRefusal) {
+      let path = try gate.path(of: request)
+      #expect(path == "state")
+      return nil
+    } catch {
+      return error.status
+    }
+  }
+
+  @Test func aBrowserLeavesOutThePortOfTheScheme() throws {
+    for host in ["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "localhost:80"] {
+      #expect(try refusal(of: host, at: "127.0.0.1:80", port: 80) == nil, "\(host)")
+    }
+    for host in ["", ":80", "cinema.example", "localhost:8080", "127.0.0.1:", "::80", "[]"] {
+      #expect(try refusal(of: host, at: "127.0.0.1:80", port: 80) == 421, "\(host)")
+    }
+  }
+}
