@@ -26,4 +26,21 @@ import WormholeSyscalls
     let target = try meeting.folder.descriptor.readSymbolicLink("film")
     #expect(String(decoding: target, as: UTF8.self) == "c/channels/film/value.plist")
   }
+
+  /// There is no link to remove, however that has come about.
+  @Test func aFileInPlaceOfTheLinksDirectoryKeepsNoValue() throws {
+    let log = Heard<String>()
+    let meeting = try Meeting { $0.log = { log.add($0.text) } }
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["links", "film"], channel: "film", in: meeting.container)
+    #expect(try channel.put("Metropolis", alias: alias) > 0)
+    try meeting.folder.descriptor.rename("links", to: meeting.folder.descriptor, "moved")
+    try meeting.folder.write("", to: "links")
+    #expect(try channel.clear(alias: alias) > 0)
+    #expect(try channel.value == nil)
+    #expect(log.all.filter { $0.contains("may not match") } == [])
+    let error = try failure { try channel.put("Sunrise", alias: alias) }
+    #expect(error.errno == Errno.notADirectory.rawValue)
+    #expect(try channel.value == nil)
+  }
 }

@@ -70,8 +70,8 @@ package struct Alias: Sendable {
       guard try folder.readSymbolicLink(link) == targetBytes else { return }
       try folder.unlink(link)
     } catch {
-      // The entry does not exist, or is not a link.
-      guard error == .noSuchFile || error == .invalidArgument else { throw error }
+      // The entry does not exist, or is not a link; or a file has the name of a directory above.
+      guard [.noSuchFile, .invalidArgument, .notADirectory].contains(error) else { throw error }
     }
   }
 
