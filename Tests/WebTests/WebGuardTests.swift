@@ -29,4 +29,24 @@ import Testing
       #expect(try refusal(of: host, at: "127.0.0.1:80", port: 80) == 421, "\(host)")
     }
   }
+
+  @Test func aServerOfOneMachineIsNoOtherAddress() throws {
+    for host in ["127.0.0.1:90", "127.0.0.2:90", "localhost:90", "[::1]:90"] {
+      #expect(try refusal(of: host, at: "127.0.0.1:90", port: 90) == nil, "\(host)")
+    }
+    let others = ["192.0.2.1:90", "[2001:db8::1]:90", "127.0.0.1", "localhost", "localhost:91"]
+    for host in others {
+      #expect(try refusal(of: host, at: "127.0.0.1:90", port: 90) == 421, "\(host)")
+    }
+  }
+
+  /// A name may resolve to any address; digits are an address of this machine, or do not arrive.
+  @Test func aServerOfAllAddressesTakesAnyInDigits() throws {
+    for host in ["192.0.2.1:90", "[2001:db8::1]:90", "127.0.0.1:90", "localhost:90"] {
+      #expect(try refusal(of: host, at: "0.0.0.0:90", port: 90) == nil, "\(host)")
+    }
+    for host in ["cinema.example:90", "[127.0.0.1]:90", "::1:90", "[::1:90", "192.0.2.1"] {
+      #expect(try refusal(of: host, at: "0.0.0.0:90", port: 90) == 421, "\(host)")
+    }
+  }
 }
