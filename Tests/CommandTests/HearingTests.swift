@@ -83,4 +83,16 @@ import WormholeSyscalls
     let output = try receiver.outcome().output.split(separator: "\n").sorted()
     #expect(output == ["context b two", "guaranteed c three", "immediate a one"])
   }
+
+  /// An immediate message does not wait for anyone, and the report promises no such thing.
+  @Test func theReportOfAMissingProgramStatesWhatBecomesOfAnImmediateMessage() throws {
+    let receiver = try receiver("--immediate --exec 'exit 127'")
+    _ = try stage.run("wormhole send --to tv --immediate now")
+    let outcome = try receiver.outcome()
+    #expect(outcome.status == .exited(127))
+    #expect(
+      outcome.errors.contains(
+        "a program of 'exit 127' was not found; the immediate message is not redelivered\n"),
+      "\(outcome.errors)")
+  }
 }

@@ -47,8 +47,11 @@ extension Invocation {
       "WORMHOLE_MESSAGE_KIND=\(heard.kind)", "WORMHOLE_MESSAGE_ATTEMPT=1",
     ]
     settings += try Programs.settings(of: heard.headers)
-    if let reason = try run(line, on: heard.value, settings) {
-      let what = heard.delivery == "context" ? "context" : "immediate message"
+    let isContext = heard.delivery == "context"
+    let what = isContext ? "context" : "immediate message"
+    // A context whose program is missing was not received, and waits.
+    let fate = isContext ? "waits for the next process that joins" : "is not redelivered"
+    if let reason = try run(line, on: heard.value, settings, missing: "the \(what) \(fate)") {
       output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
       return nil
     }
