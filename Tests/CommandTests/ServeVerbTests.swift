@@ -102,6 +102,23 @@ import WormholeSyscalls
     }
   }
 
+  /// A row that a new one pushes out of the list has not gone.
+  @Test func aRowAfterTheLastOneShownIsNotReportedAsRemoved() throws {
+    let page = try ServedPage()
+    func send(to name: String) throws {
+      try page.container.queue(name, of: Int.self).send(1)
+    }
+    for number in 100..<300 { try send(to: "queue \(number)") }
+    try page.state("all 200") { $0["queues"]?["rows"]?.arrayValue?.count == 200 }
+    try send(to: "another")
+    let state = try page.state("one more") { state in
+      state["queues"]?["more"] == 1 && state.row("queues", "another") != nil
+    }
+    #expect(state.row("queues", "queue 299") == nil)
+    #expect(state.events.contains("queue another: waiting 1, claimed 0, dead 0"))
+    #expect(!state.events.contains { $0.hasSuffix(": removed") }, "\(state.events)")
+  }
+
   @Test func changesAreMadeOnlyIfAllowed() throws {
     for isAllowed in [false, true] {
       let page = try ServedPage(isAllowed ? ["--allow-changes"] : [])

@@ -93,16 +93,21 @@ final class Board: Sendable {
     }
     // Changes in quick succession are shown together.
     let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
-    let lists: [String: PropertyListValue] = [
-      "members": list(members()), "queues": list(queues()), "locks": list(locks()),
-      "machines": list(machines()),
-    ]
+    // Events are about all rows: a row after the last one that is shown has not gone.
+    let rows = ["members": members(), "queues": queues(), "locks": locks()]
+    let lists = rows.merging(["machines": machines()]) { $1 }.mapValues { list($0) }
     // A channel that is noted after the list of names began may be missing in the list.
     let known = state.withLock { $0.channels }
-    let names = Set((try? container.channels()) ?? [])
+    // Names that cannot be listed remove no row: the watcher reports a channel again only after a
+    // change.
+    let names = (try? container.channels()).map { Set($0) }
     let document: String? = state.withLock { state in
-      state.channels = state.channels.filter { names.contains($0.key) || known[$0.key] != $0.value }
-      state.compare(lists)
+      if let names {
+        state.channels = state.channels.filter {
+          names.contains($0.key) || known[$0.key] != $0.value
+        }
+      }
+      state.compare(rows)
       var document = lists
       document["channels"] = list(
         state.channels.sorted { $0.key < $1.key }.map(\.value), of: state.channels.count)
@@ -197,12 +202,12 @@ extension Board.State {
   }
 
   /// Adds an event for each row that has come, gone or changed.
-  fileprivate mutating func compare(_ lists: [String: PropertyListValue]) {
+  fileprivate mutating func compare(_ lists: [String: [PropertyListValue]]) {
     var now: [String: String] = [:]
     for (list, keys) in [
       ("members", ["state"]), ("queues", ["waiting", "claimed", "dead"]), ("locks", ["holder"]),
     ] {
-      for row in lists[list]?["rows"]?.arrayValue ?? [] {
+      for row in lists[list] ?? [] {
         let name = "\(row["kind"]?.stringValue ?? String(list.dropLast())) \(row.text("name"))"
         now[name] = keys.map {
           $0 == "state" || $0 == "holder" ? row.text($0) : "\(row.text($0)) \($0)"
