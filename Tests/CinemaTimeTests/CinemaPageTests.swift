@@ -42,6 +42,24 @@ struct CinemaPageTests {
     #expect(end["books"]?["addUp"] == true)
   }
 
+  /// Books that cannot be read are not books that add up.
+  @Test func thePageSaysThatTheBooksCannotBeRead() throws {
+    let page = try ServedCinema()
+    #expect(try page.act("watch", "buy", 34340) == 200)
+    let sold = try page.state("it is sold") { $0["books"]?["sold"] == 1 }
+    #expect(sold["books"]?["readable"] == true)
+    let place = try page.cinema.folder.descriptor.open(
+      "office/channels/tickets", [.readOnly, .directory])
+    try place.unlink("value.plist")
+    try place.open("value.plist", [.writeOnly, .create], mode: 0o600).write("damaged")
+    // The end of an app is a reason to draw the page again.
+    #expect(try page.act("phone", "kill") == 200)
+    let state = try page.state("the phone has ended") {
+      $0.conditions.first == "ended" && $0["books"]?["readable"] == false
+    }
+    #expect(state["books"]?["addUp"] == false)
+  }
+
   /// The apps end with the server, however the server ends.
   @Test(arguments: [Processes.Signal.terminate, .kill])
   func theAppsEndWithTheServer(_ signal: Processes.Signal) throws {

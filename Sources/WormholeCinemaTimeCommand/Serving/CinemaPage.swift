@@ -108,8 +108,9 @@ extension WebPage {
         state.sides.forEach((s, n) => { $(s.role + '-films').scrollTop = places[n]; });
         if (focused && $(focused)) $(focused).focus({preventScroll: true});
         const b = state.books;
-        $('books').textContent = b.sold + ' sold − ' + b.returned + ' returned = ' + b.valid
-          + ' valid: ' + (b.addUp ? '✓ the books add up' : '✗ the books do not add up');
+        $('books').textContent = !b.readable ? '✗ the books cannot be read'
+          : b.sold + ' sold − ' + b.returned + ' returned = ' + b.valid
+            + ' valid: ' + (b.addUp ? '✓ the books add up' : '✗ the books do not add up');
         $('lag').textContent = state.lag;
       };
 

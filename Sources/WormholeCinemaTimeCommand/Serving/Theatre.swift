@@ -66,6 +66,7 @@ final class Theatre: Sendable {
   /// The document of the page.
   func document() -> [String: PropertyListValue] {
     let books = books
+    let (isReadable, addUp) = (books != nil, books?.addUp == true)
     return [
       "movies": Self.movies, "lag": .string(lag),
       "sides": .array(
@@ -82,7 +83,7 @@ final class Theatre: Sendable {
         "sold": .integer(Int64(books?.sold ?? 0)),
         "returned": .integer(Int64(books?.takenBack ?? 0)),
         "valid": .integer(Int64(books?.tickets.count ?? 0)),
-        "addUp": .boolean(books?.addUp ?? true),
+        "addUp": .boolean(addUp), "readable": .boolean(isReadable),
       ],
     ]
   }

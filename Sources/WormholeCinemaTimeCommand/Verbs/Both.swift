@@ -116,13 +116,16 @@ private final class BothSides: Sendable {
     let width = max(20, (columns - 3) / 2)
     let sides = theatre.sides.map { rows(of: $0, state, width) }
     var lines = zip(sides[0], sides[1]).map { $0 + [View.Piece(" │ ", .dim)] + $1 }
-    let books = theatre.books
     lines.append([])
-    lines.append([
-      View.Piece("\(books?.sold ?? 0) sold, \(books?.takenBack ?? 0) returned, "),
-      View.Piece("\(books?.tickets.count ?? 0) valid: the books "),
-      View.Piece(books?.addUp == false ? "do not add up" : "add up", .bold),
-    ])
+    if let books = theatre.books {
+      lines.append([
+        View.Piece("\(books.sold) sold, \(books.takenBack) returned, "),
+        View.Piece("\(books.tickets.count) valid: the books "),
+        View.Piece(books.addUp ? "add up" : "do not add up", .bold),
+      ])
+    } else {
+      lines.append([View.Piece("the books "), View.Piece("cannot be read", .bold)])
+    }
     lines.append([View.Piece(theatre.lag, .bold)])
     lines.append([View.Piece(state.message, .dim)])
     return lines
