@@ -64,8 +64,15 @@ final class SideProcess: Sendable {
           try Processes.ownProgram(), arguments, input: keys.reading, output: words.writing)
         keys.closeReading()
         words.closeWriting()
+        do throws(Errno) {
+          try Thread("side") { self.read(words, child) }.detach()
+        } catch {
+          // Nothing would read the feed of the child, or collect its end.
+          try? child.send(.kill)
+          _ = try? child.wait()
+          throw error
+        }
         (state.child, state.keys, state.isStopped) = (child, keys, false)
-        try Thread("side") { self.read(words, child) }.detach()
       }
     } catch {
       throw WormholeError(error, "start the app of", role.rawValue)

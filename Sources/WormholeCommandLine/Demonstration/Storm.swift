@@ -36,26 +36,36 @@ package final class Storm: Sendable {
   package func run(_ spawn: @escaping @Sendable (Int, CInt) throws -> Child) throws
     -> [StormOutcome]
   {
-    let threads = try (0..<4).map { _ in
-      try stage.attempt { () throws(Errno) in
-        try Thread("storm") {
-          var random = SystemRandomNumberGenerator()
-          while let number = self.begin() {
-            do {
-              try self.run(number, spawn, &random)
-            } catch {
-              self.state.withLock { $0.failure = $0.failure ?? error }
-            }
-            self.show()
-          }
-        }
-      }
+    var threads: [Thread] = []
+    do {
+      for _ in 0..<4 { threads.append(try start(spawn)) }
+    } catch {
+      // The threads before end with their present process.
+      state.withLock { $0.failure = $0.failure ?? error }
     }
     for thread in threads { thread.join() }
     if isShown { try? StandardStream.error.write("\r\u{1B}[K") }
     return try state.withLock { state in
       if let failure = state.failure { throw failure }
       return state.ended
+    }
+  }
+
+  private func start(
+    _ spawn: @escaping @Sendable (Int, CInt) throws -> Child
+  ) throws(WormholeError) -> Thread {
+    try stage.attempt { () throws(Errno) in
+      try Thread("storm") {
+        var random = SystemRandomNumberGenerator()
+        while let number = self.begin() {
+          do {
+            try self.run(number, spawn, &random)
+          } catch {
+            self.state.withLock { $0.failure = $0.failure ?? error }
+          }
+          self.show()
+        }
+      }
     }
   }
 
