@@ -141,6 +141,11 @@ import WormholeSyscalls
     #expect(
       try refusal("two-sides app/empty --sources app --package wormhole", 77)
         .contains("a link would lead to itself"))
+    // The sources stay as they were.
+    #expect(
+      try refusal("two-sides app/more --sources app --package wormhole", 77)
+        .contains("a link would lead to itself"))
+    #expect(try shell("test -d app/empty && ! test -e app/more").status == .exited(0))
     // An empty directory is taken.
     #expect(try shell("wormhole new two-sides empty --package wormhole").status == .exited(0))
   }

@@ -11,19 +11,34 @@ struct NewDirectory: ~Copyable {
 
   let path: String
   private let directory: Descriptor
+  /// Whether this value has created the directory.
+  private let isNew: Bool
 
   /// Creates the directory, or opens it if it is empty.
   init(_ path: String) throws(WormholeError) {
-    self.path = path
-    directory = try Self.emptyDirectory(path)
+    let isNew = try Self.makeDirectory(path)
+    let directory = try Self.emptyDirectory(path)
+    (self.path, self.isNew) = (path, isNew)
+    self.directory = directory
+  }
+
+  /// Removes the directory before the first file, if the directory was created for the files.
+  func abandon() {
+    if isNew { try? Descriptor.removeDirectory(path: path) }
+  }
+
+  /// Returns false if there is a directory already.
+  private static func makeDirectory(_ path: String) throws(WormholeError) -> Bool {
+    do throws(Errno) {
+      try Descriptor.makeDirectory(path: path, mode: 0o777, keepsUmask: true)
+      return true
+    } catch {
+      guard error == .fileExists else { throw WormholeError(error, operation, path) }
+      return false
+    }
   }
 
   private static func emptyDirectory(_ path: String) throws(WormholeError) -> Descriptor {
-    do throws(Errno) {
-      try Descriptor.makeDirectory(path: path, mode: 0o777, keepsUmask: true)
-    } catch {
-      guard error == .fileExists else { throw WormholeError(error, operation, path) }
-    }
     do throws(Errno) {
       let directory = try Descriptor.open(path: path, .readOnlyDirectory)
       var isEmpty = true

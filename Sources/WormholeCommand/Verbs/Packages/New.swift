@@ -77,6 +77,7 @@ extension Invocation {
     let directory = try NewDirectory(path)
     let place = try directory.straightPath
     if let sources = package.sources, (place + "/").begins(with: sources.path + "/") {
+      directory.abandon()
       throw WormholeError(
         .refused, "write package", path,
         because: "the directory is in '\(sources.path)', and a link would lead to itself",
