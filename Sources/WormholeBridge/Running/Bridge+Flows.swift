@@ -159,13 +159,15 @@ extension Bridge {
     }
   }
 
-  private func due(_ pair: Pair) -> Instant? {
+  /// The time of the next step of the flow though nothing arrives.
+  func due(_ pair: Pair) -> Instant? {
     var moments: [Instant] = []
     if pair.out.published > pair.out.confirmed, !pair.isAsking {
       moments.append(pair.lastProgress + Self.confirmationTime)
     }
     if pair.out.unfinished > 0 { moments.append(pair.lastProgress + Self.finishTime) }
-    if let retry = pair.retry { moments.append(retry) }
+    // While the servers are asked for the last bundle, nothing is published.
+    if let retry = pair.retry, !pair.isPublishing { moments.append(retry) }
     if !pair.held.isEmpty, !pair.isVerifying { moments.append(pair.nextQuestion) }
     return moments.min()
   }

@@ -244,7 +244,7 @@ package final class Bridge {
   private func deadline(_ link: ServerLink, _ now: Instant) -> Instant {
     var deadlines = [link.connection.deadline, link.records?.deadline, link.flows?.deadline]
     deadlines += [link.rights?.deadline, link.echo.deadline]
-    deadlines += [link.retry, link.isServing ? link.nextBeat : nil, nextStatus]
+    deadlines += [link.nextClaim, link.isServing ? link.nextBeat : nil, nextStatus]
     deadlines += unseen.values.map(\.until)
     // Flows move while the bridge serves.
     if link.isServing {
@@ -318,6 +318,7 @@ final class ServerLink {
   /// Whether the record has this bridge's generation.
   var isServing = false
   var isClaiming = false
+  /// When the bridge asks for the streams, or claims its own record, again.
   var retry: Instant?
   var nextBeat = Instant(nanoseconds: 0)
   /// Homes that are being claimed.
@@ -333,6 +334,10 @@ final class ServerLink {
     self.connection = connection
     jetStream = JetStream(connection)
   }
+
+  /// The time of ``retry``; nil while the reader gives records: nothing is claimed before all of
+  /// them are known, and a time in the past would let the bridge's thread spin until then.
+  var nextClaim: Instant? { records?.isCaughtUp == false ? nil : retry }
 
   func stop() {
     records?.stop()

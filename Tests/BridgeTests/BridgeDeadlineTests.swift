@@ -1,0 +1,47 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeRelay
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// The times until which the thread of a bridge waits.
+///
+/// A time in the past that no step of the bridge changes would let the thread spin.
+@Suite(.blocking) struct BridgeDeadlineTests {
+  /// The connection was lost in the middle of a publish, and the next one asks for the last bundle.
+  @Test func aFlowThatAsksForItsLastBundleWaitsForTheReply() throws {
+    let folder = try TemporaryDirectory()
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let pair = try #require(one.bridge.pair("000000000000000b"))
+    pair.retry = Instant.longAgo
+    #expect(one.bridge.due(pair) == Instant.longAgo)
+    pair.isPublishing = true
+    #expect(one.bridge.due(pair) == nil)
+    withExtendedLifetime(folder) {}
+  }
+
+  /// The servers have not acknowledged the record of this start, and the reader has begun anew.
+  @Test func aClaimWaitsForAllRecords() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    let connection = try RelayConnection(
+      RelayAddress(server.address), RelayOptions(name: "claim", token: "secret"))
+    let link = ServerLink(connection)
+    defer { link.stop() }
+    link.retry = Instant.longAgo
+    #expect(link.nextClaim == Instant.longAgo, "the streams are asked for without a reader")
+    let reader = StreamReader(
+      link.jetStream, stream: "S", filter: "s.>", from: .lastPerSubject
+    ) { _ in }
+    link.records = reader
+    #expect(link.nextClaim == nil)
+    try eventually("the records are read") {
+      _ = server.step(.now)
+      connection.proceed(.now)
+      reader.proceed(.now)
+      return reader.isCaughtUp
+    }
+    #expect(link.nextClaim == Instant.longAgo)
+  }
+}
