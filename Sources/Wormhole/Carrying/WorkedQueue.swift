@@ -34,6 +34,7 @@ package final class WorkedQueue: Sendable {
   private static let (undone, failed) = ("undone", "failed")
 
   package let name: String
+  package let proxy: Proxy
   private let container: SharedContainer
   private let away: MemberDirectory
   private let patrol: QueuePatrol
@@ -41,6 +42,7 @@ package final class WorkedQueue: Sendable {
   private let origins = Monitor<[String: PropertyListValue]>([:])
 
   package init(_ proxy: Proxy) throws(WormholeError) {
+    self.proxy = proxy
     container = proxy.carrier.container
     name = proxy.name
     do throws(Errno) {

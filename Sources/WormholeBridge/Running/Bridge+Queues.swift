@@ -68,9 +68,17 @@ extension Bridge {
 
   /// Finds the proxies of queues.
   private func findWorked(_ now: Instant) throws(WormholeError) {
-    for (name, one) in queues.worked where residents[.queue(name)]?.machine != one.machine {
-      // The former home has the messages again.
-      try one.queue.giveBack()
+    var heard: [String: Instant] = [:]
+    for (name, one) in queues.worked {
+      let present = residents[.queue(name)]
+      guard present !== one.queue.proxy else { continue }
+      if present?.machine == one.machine {
+        // The proxy was opened again: the queue's directory may be another one by now.
+        heard[name] = one.heard
+      } else {
+        // The former home has the messages again.
+        try one.queue.giveBack()
+      }
       one.queue.stop()
       queues.worked[name] = nil
     }
@@ -79,7 +87,7 @@ extension Bridge {
         let machine = proxy.machine
       else { continue }
       queues.worked[name] = QueueTraffic.BorrowedQueue(
-        machine: machine, queue: try WorkedQueue(proxy), heard: now)
+        machine: machine, queue: try WorkedQueue(proxy), heard: heard[name] ?? now)
       queues.conflicts[name] = nil
       pair(machine)?.isDirty = true
     }
