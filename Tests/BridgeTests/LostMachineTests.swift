@@ -67,6 +67,45 @@ import WormholeSyscalls
     #expect(try machines.names("there/members/carol/inbox").count == 1)
   }
 
+  /// A file of the bridge is damaged, and there is no other copy of the file.
+  @Test(arguments: [
+    "place.plist", "in/000000000000000a/cursor.plist",
+    "in/000000000000000a/0000000000000001.kept", "out/000000000000000a/0000000000000001.refused",
+    "out/000000000000000a/flow.plist",
+  ])
+  func aContainerWithADamagedFileBecomesANewMachine(_ file: String) throws {
+    let storage = machines.there.storage
+    let bridge = try BridgeFolder(of: storage)
+    let former = try Place.open(bridge, group: "g", storage.options.environment).machine
+    try machines.send(1)
+    try machines.settle()
+    machines.kill()
+    let path = file.split(separator: "/").map { String($0) }
+    let bytes: [UInt8] = [1]
+    try BridgeFolder(Array(path.dropLast()), of: storage).write(path[path.count - 1], bytes)
+    _ = try MachineRejoin.run(machines.there, drops: false)
+    let place = try Place.open(bridge, group: "g", storage.options.environment)
+    #expect(place.machine != former)
+    let side = try TwoMachines.Side(
+      place.machine, TwoMachines.hereName, machines.folder.path + "/there")
+    #expect(try side.receive([]) == [])
+    #expect(try machines.names("there/members/bob/inbox").count == 1)
+  }
+
+  /// What is received and not delivered yet stays when the container becomes another machine.
+  @Test func aSoundCursorOutlivesItsMachine() throws {
+    let storage = machines.there.storage
+    let place = try Place.open(
+      BridgeFolder(of: storage), group: "g", storage.options.environment)
+    try machines.send(1)
+    try machines.settle()
+    machines.kill()
+    _ = try MachineRejoin.run(machines.there, drops: false)
+    #expect(try Place.read(BridgeFolder(of: storage))?.machine != place.machine)
+    let files = try machines.names("there/bridge/in/\(TwoMachines.hereName)")
+    #expect(files.contains(InFlow.cursorName))
+  }
+
   /// The name cannot be given to programs here while a message is in transit; then it goes back.
   @Test func aHomeThatComesBackToItsMachineIsCarriedForAgain() throws {
     try machines.send(1) { $0.wantsOutcome = true }

@@ -18,11 +18,7 @@ package enum MachineRejoin {
   ) throws(WormholeError) -> Int {
     let folder = try BridgeFolder(of: container.storage)
     let operation = "make a new machine of"
-    guard let place = try Place.read(folder) else {
-      throw WormholeError(
-        .notFound, operation, container.directory,
-        because: "no bridge has ever served this container")
-    }
+    let place = try present(folder, container, operation)
     guard let lock = try BridgeLock.take(folder) else {
       throw WormholeError(
         .conflict, operation, container.directory, because: "a bridge serves the container",
@@ -43,8 +39,28 @@ package enum MachineRejoin {
       try proxy.makeDurable()
     }
     try forgetFlows(container.storage)
-    try Place.replace(place, folder, container.storage.options.environment)
+    if let place {
+      try Place.replace(place, folder, container.storage.options.environment)
+    } else {
+      try folder.remove(Place.fileName)
+      try folder.makeDurable()
+    }
     return count
+  }
+
+  /// The present machine; nil if its file is damaged: then the next bridge makes a new machine.
+  private static func present(
+    _ folder: BridgeFolder, _ container: SharedContainer, _ operation: String
+  ) throws(WormholeError) -> Place? {
+    do throws(WormholeError) {
+      if let place = try Place.read(folder) { return place }
+    } catch {
+      guard error.code == .damaged else { throw error }
+      return nil
+    }
+    throw WormholeError(
+      .notFound, operation, container.directory,
+      because: "no bridge has ever served this container")
   }
 
   /// What was bound to numbers has no meaning under another identity.
@@ -52,11 +68,38 @@ package enum MachineRejoin {
     let out = try BridgeFolder(["out"], of: storage)
     for machine in try out.names() where Incarnation(rawValue: machine) != nil {
       let flow = try BridgeFolder(["out", machine], of: storage)
-      for file in try flow.names() where !file.ends(with: Refusals.mark) { try flow.remove(file) }
+      for file in try flow.names() {
+        if file.ends(with: Refusals.mark) {
+          guard try isDamaged(file, flow) else { continue }
+        }
+        try flow.remove(file)
+      }
+      try flow.makeDurable()
+    }
+    // What was received stays, except for what no bridge can read: no flow would go on.
+    let incoming = try BridgeFolder(["in"], of: storage)
+    for machine in try incoming.names() where Incarnation(rawValue: machine) != nil {
+      let flow = try BridgeFolder(["in", machine], of: storage)
+      for file in try flow.names()
+      where file == InFlow.cursorName || file.ends(with: KeptMessages.mark) {
+        if try isDamaged(file, flow) { try flow.remove(file) }
+      }
       try flow.makeDurable()
     }
     // The homes know the changes by the machine that has asked.
     let changes = try BridgeFolder([ChannelTraffic.changesName], of: storage)
     for file in try changes.names() { try changes.remove(file) }
+  }
+
+  private static func isDamaged(
+    _ file: String, _ folder: BridgeFolder
+  ) throws(WormholeError) -> Bool {
+    do throws(WormholeError) {
+      guard let list = try folder.read(file) else { return false }
+      return file == InFlow.cursorName && FlowCursor(list) == nil
+    } catch {
+      guard error.code == .damaged else { throw error }
+      return true
+    }
   }
 }
