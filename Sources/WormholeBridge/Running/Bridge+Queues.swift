@@ -55,11 +55,11 @@ extension Bridge {
     }
     moveQueues(now)
     for name in queues.worked.keys { look(atQueue: name, now) }
+    queues.late = queues.late.filter { beats[$0.key.machine] != nil }
     for (lender, queue) in queues.lenders where beats[lender.machine] == nil {
       // The machine's messages go back at the deadline.
       queue.setRoom(0)
       queue.renew([])
-      queues.late[lender] = nil
       guard queue.count == 0 else { continue }
       queue.stop()
       queues.lenders[lender] = nil
@@ -145,6 +145,8 @@ extension Bridge {
       queues.homes[name] = nil
     }
     revoke(beat.late, of: machine, now)
+    // Of a queue that the machine does not state, its workers have nothing.
+    queues.late = queues.late.filter { $0.key.machine != machine }
     for (name, work) in beat.work where queues.entries[name] != nil && work.home == place.machine {
       lend(name, to: machine, work)
     }

@@ -1,0 +1,40 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// What a bridge states of queues, in heartbeats and in its status, without servers.
+@Suite(.blocking) struct StatedQueueTests {
+  private let folder: TemporaryDirectory
+  private static let (first, second) = ("000000000000000a", "000000000000000b")
+
+  init() throws { folder = try TemporaryDirectory() }
+
+  private func home() throws -> UnconnectedBridge {
+    let one = try UnconnectedBridge(folder.path + "/m")
+    #expect(try Bridge.addQueue("jobs", of: one.container))
+    one.look()
+    return one
+  }
+
+  /// The workers of the other machine have ended, or the machine itself.
+  @Test func whatNoWorkerHasAnyMoreIsLateNoMore() throws {
+    let one = try home()
+    let work = ["jobs": WorkerStatement(home: one.machine, room: 1, held: ["gone.1"])]
+    let lender = QueueTraffic.Lender(queue: "jobs", machine: Self.first)
+    try one.hear(Self.first, work: work)
+    #expect(one.bridge.queues.late == [lender: ["gone.1"]])
+    try one.hear(Self.second)
+    #expect(one.bridge.queues.late == [lender: ["gone.1"]])
+    try one.hear(Self.first)
+    #expect(one.bridge.queues.late == [:])
+    try one.hear(Self.first, work: work)
+    #expect(one.bridge.queues.late == [lender: ["gone.1"]])
+    one.bridge.showNobody()
+    one.look()
+    #expect(one.bridge.queues.late == [:])
+  }
+}
