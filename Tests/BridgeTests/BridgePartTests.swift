@@ -53,6 +53,28 @@ import WormholeSyscalls
     #expect(try state() == "over")
   }
 
+  /// A flow that is read again counts as failed only while its files cannot be read.
+  @Test func aFlowThatHasFailedIsInTheStatus() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    func flow() throws -> PropertyListValue? {
+      one.bridge.writeStatus()
+      return try one.bridge.folder.read(Bridge.statusName)?["machines"]?[Self.other]
+    }
+    let files = try BridgeFolder(["out", Self.other], of: one.container.storage)
+    let bytes: [UInt8] = [1]
+    try files.write(OutFlow.stateName, bytes)
+    #expect(one.bridge.pair(Self.other) == nil)
+    let trouble = try flow()?["trouble"]?.stringValue
+    #expect(trouble?.contains("the file of the bridge is damaged") == true)
+    #expect(one.bridge.nextResumption != nil)
+    try files.remove(OutFlow.stateName)
+    one.bridge.failed[Self.other]?.until = Instant.longAgo
+    one.bridge.resumeFailed(.now)
+    #expect(one.bridge.nextResumption == nil)
+    let resumed = try flow()
+    #expect(resumed?["trouble"] == nil && resumed?["next"]?.intValue == 1)
+  }
+
   @Test func theStatusHasALineForEachMatter() throws {
     let status: PropertyListValue = [
       "machine": .string(Self.own), "group": "g", "state": "serving", "generation": 3,

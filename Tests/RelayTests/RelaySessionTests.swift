@@ -122,6 +122,12 @@ struct PlayedSession {
     #expect(played.sent() == "")
   }
 
+  @Test func noServerCarriesMoreThanAMessageCanHave() throws {
+    let info = try ServerInfo(json: Array(#"{"max_payload":9000000000}"#.utf8))
+    #expect(info.maxPayload == ProtocolParser.largestBody)
+    #expect(try ServerInfo(json: Array("{}".utf8)).maxPayload == 1 << 20)
+  }
+
   @Test func aMissingTokenAndAGivenDomainAreRespected() {
     var played = PlayedSession { $0.token = nil }
     played.feed(PlayedSession.info + "\r\n")

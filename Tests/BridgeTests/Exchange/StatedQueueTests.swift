@@ -2,6 +2,7 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholePropertyLists
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -36,5 +37,21 @@ import WormholeSyscalls
     one.bridge.showNobody()
     one.look()
     #expect(one.bridge.queues.late == [:])
+  }
+  @Test func theStatusNamesTheHomesAndTheirConflicts() throws {
+    let one = try home()
+    try one.hear(Self.first, queues: ["jobs": 0, "far": 0])
+    try one.hear(Self.second, queues: ["far": 0])
+    one.look()
+    let own: PropertyListValue = [
+      "home": .string(one.machine), "lent": 0, "refused": 0,
+      "trouble": .string("its home is machine \(Self.first), too"),
+    ]
+    let far: PropertyListValue = [
+      "home": .string(Self.first), "lent": 0,
+      "trouble": .string(
+        "the queue has more than one home: the machines \(Self.first) and \(Self.second)"),
+    ]
+    #expect(one.bridge.queueStatus == ["jobs": own, "far": far])
   }
 }
