@@ -118,7 +118,7 @@ extension Peer {
     }
     let kind = try MessageKind.checked(kind, of: Value.self, operation, name)
     try checkSender(operation)
-    let home = try container.receivers.home(of: self, in: container.storage)
+    var home = try container.receivers.home(of: self, in: container.storage)
     let header = MessageFile.Header(
       kind: kind,
       sent: Date(sinceEpoch: container.options.environment.sinceEpoch()), to: name, expires: nil)
@@ -128,10 +128,20 @@ extension Peer {
     }
     let durability = durability ?? container.options.durability
     let isSet = evenIfSame || !isSame(bytes, header, from, home)
-    if isSet {
-      try naming(operation, name, at: home) { () throws(Errno) in
+    var tries = 0
+    while isSet {
+      do throws(Errno) {
         try home.place(
           bytes, as: ContextName.next(from), in: .context, durability: durability, replacing: true)
+        break
+      } catch {
+        // The member was removed, or is being removed: its directory is made again.
+        guard error == .noSuchFile, tries < 100 else {
+          throw WormholeError(error, operation, name, at: home)
+        }
+        tries += 1
+        container.receivers.forget(home)
+        home = try container.receivers.home(of: self, in: container.storage)
       }
     }
     guard durability == .power else { return isSet }

@@ -86,8 +86,17 @@ import WormholeSyscalls
     #expect(error.code == .rejected && error.reason == LiveMailbox.tooMuch)
     hearing.stop()
   }
-}
 
+  /// The directory's name is trusted for a moment, and the member was removed within it.
+  @Test func aContextIsSetThoughTheMemberWasJustRemoved() throws {
+    let pair = try Pair()
+    let rule = FaultRule(.rename, path: "watch/context/", .fail(.noSuchFile))
+    var isSet = false
+    try FaultPoints.with([rule]) { isSet = try pair.phone.setContext(1) }
+    #expect(isSet)
+    #expect(try pair.phone.sentContext?.value(as: Int.self) == 1)
+  }
+}
 
 /// A link that a test cuts.
 private final class CutLink: MessageLink {
