@@ -98,6 +98,7 @@ extension SharedContainer {
   package func forEachPortableMessage(
     _ body: (PortableMessage, PortableFile?) throws -> Void, failure: (WormholeError) -> Void
   ) throws {
+    let unreadable: [WormholeError.Code] = [.damaged, .refused, .permissionDenied, .tooLarge]
     for folder in [Container.Folder.members, .queues] {
       for name in try storage.names(in: folder) {
         guard let home = try storage.existingMember(name, in: folder) else { continue }
@@ -106,9 +107,13 @@ extension SharedContainer {
           var files: [String] = []
           try holder.list(part) { files.append(String(cString: $0)) }
           for file in files.sorted() {
+            var isRead = false
             do {
-              try reader.read(file, part, of: holder, body)
-            } catch let error as WormholeError where error.code == .damaged {
+              try reader.read(file, part, of: holder) { message, content in
+                isRead = true
+                try body(message, content)
+              }
+            } catch let error as WormholeError where !isRead && unreadable.contains(error.code) {
               failure(error)
             }
           }
@@ -188,27 +193,35 @@ private struct PortableMessageReader {
         when: why?.when ?? header.sent)
     }
     if let stated = header.file {
-      // The file of a worker's message is in the queue's directory.
-      let found = try ignoring(.noSuchFile) { () throws(Errno) -> PortableFile in
-        guard let files = try home.existing(.files) else { throw Errno.noSuchFile }
-        return PortableFile(
-          try files.descriptor.open(name.fileName, .readOnlyNonBlocking), size: stated.size,
-          id: name.id)
-      }
-      guard let attached = found else {
-        // Whoever settles a message removes its file afterwards.
+      guard let content = try self.file(of: name, size: stated.size) else {
+        // A message that was handled in the meantime is gone with its file.
         guard try holder.status(of: file, in: part) != nil else { return }
         throw WormholeError(
-          .damaged, "read file of message", name.id, because: "the file is not there")
+          .damaged, "read file of message", name.id, because: "the file does not exist")
       }
-      try attached.checkSize()
-      return try body(message, attached)
+      try content.checkSize()
+      return try body(message, content)
     }
     guard case .array(let values)? = content["values"] else { return try body(message, nil) }
     for (index, value) in values.enumerated() {
       var one = message
       (one.id, one.value) = ("\(name.id).\(index)", value)
       try body(one, nil)
+    }
+  }
+
+  /// Opens the file of a message; nil if there is none.
+  private func file(of name: MessageName, size: Int) throws -> PortableFile? {
+    do throws(Errno) {
+      // The file of a worker's message is in the queue's directory.
+      guard let files = try home.existing(.files) else { return nil }
+      let file = try files.descriptor.open(name.fileName, .readOnlyNonBlocking)
+      return PortableFile(file, size: size, id: name.id)
+    } catch {
+      guard error == .noSuchFile else {
+        throw WormholeError(error, "read file of message", name.id)
+      }
+      return nil
     }
   }
 }

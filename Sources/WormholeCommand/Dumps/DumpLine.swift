@@ -22,10 +22,22 @@ enum DumpLine {
   /// The form of this version.
   static let version = 1
 
+  /// The limits of a line, within which each value of a container fits.
+  ///
+  /// Each dictionary of a value, and the innermost value, may be in an object with the type, and
+  /// the value is in the object of the line. The object of a type has two keys and two values,
+  /// and a value that is shared in a file is repeated in a line.
+  static let limits: PropertyListLimits = {
+    var limits = PropertyListLimits.output
+    limits.depth = 2 * limits.depth + 2
+    limits.objects = 5 * limits.reached + 64
+    return limits
+  }()
+
   init(_ bytes: [UInt8]) throws {
     let object: [String: PropertyListValue]
     do throws(PropertyListError) {
-      guard case .dictionary(let values) = try JSONPropertyList.decode(bytes, limits: .output)
+      guard case .dictionary(let values) = try JSONPropertyList.decode(bytes, limits: Self.limits)
       else {
         throw PropertyListError(.invalidValue, "not an object")
       }

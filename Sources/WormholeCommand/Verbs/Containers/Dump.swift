@@ -78,7 +78,7 @@ private struct Dump {
   }
 
   private mutating func write(_ object: [String: PropertyListValue]) throws {
-    let line = try JSONPropertyList.encode(.dictionary(object), limits: .output)
+    let line = try JSONPropertyList.encode(.dictionary(object), limits: DumpLine.limits)
     buffer += Array(line.utf8) + [UInt8(ascii: "\n")]
     if buffer.count >= Self.bufferSize { try flush() }
   }
