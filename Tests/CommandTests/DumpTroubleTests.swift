@@ -32,6 +32,22 @@ import WormholeSyscalls
     #expect(try stage.directory.read("dump").hasSuffix("{\"end\":[2,0,0]}\n"))
   }
 
+  /// The names are those of the channels that may have a value.
+  @Test func aDamagedChannelIsReportedAndLeftOut() throws {
+    _ = try done(
+      """
+      set -e; for name in a bad c gone; do wormhole put $name 1; done; wormhole clear gone
+      printf damaged >hole/channels/bad/value.plist
+      """)
+    let outcome = try stage.run("wormhole dump")
+    #expect(outcome.status == .exited(65))
+    #expect(outcome.errors.contains("'bad'"), "\(outcome.errors)")
+    #expect(outcome.output.contains("{\"names\":[\"a\",\"bad\",\"c\"]}\n"))
+    for name in ["a", "c"] { #expect(outcome.output.contains("\"channel\":\"\(name)\"")) }
+    #expect(!outcome.output.contains(#""channel":"bad""#))
+    #expect(outcome.output.hasSuffix("{\"end\":[2,0,0]}\n"), "\(outcome.output)")
+  }
+
   /// Two messages wait; of the first one, the shell command takes something away.
   private func dump(after trouble: String) throws -> ProcessOutcome {
     _ = try done(

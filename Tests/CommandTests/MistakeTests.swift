@@ -43,6 +43,13 @@ import WormholeSyscalls
       errors: "wormhole: cannot use \(option) N: '0' is not a whole number of at least 1\n")
   }
 
+  @Test(arguments: ["K", "=V"])
+  func aVariableOfALaunchCommandHasANameAndAValue(_ setting: String) throws {
+    try check(
+      "wormhole wake clock --register --env '\(setting)' -- true", 64,
+      errors: "wormhole: cannot use --env K=V: '\(setting)' is not of the form K=V\n")
+  }
+
   @Test func nothingIsReceivedThatCouldNotBeTaken() throws {
     _ = try stage.run("wormhole send --to tv one")
     try check(

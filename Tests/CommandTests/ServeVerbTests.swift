@@ -102,6 +102,17 @@ import WormholeSyscalls
     }
   }
 
+  @Test func aChannelThatIsBeingChangedIsALock() throws {
+    let page = try ServedPage()
+    let film = page.container.channel("film", of: String.self)
+    try film.put("M")
+    try film.update(default: "") { value in
+      try page.state("the lock") { $0.row("locks", "channel film") != nil }
+      value = "Metropolis"
+    }
+    try page.state("the end of the lock") { $0.row("locks", "channel film") == nil }
+  }
+
   /// A row that a new one pushes out of the list has not gone.
   @Test func aRowAfterTheLastOneShownIsNotReportedAsRemoved() throws {
     let page = try ServedPage()
@@ -115,7 +126,7 @@ import WormholeSyscalls
       state["queues"]?["more"] == 1 && state.row("queues", "another") != nil
     }
     #expect(state.row("queues", "queue 299") == nil)
-    #expect(state.events.contains("queue another: waiting 1, claimed 0, dead 0"))
+    #expect(state.events.contains("queue another: 1 waiting, 0 claimed, 0 dead"))
     #expect(!state.events.contains { $0.hasSuffix(": removed") }, "\(state.events)")
   }
 
