@@ -84,11 +84,16 @@ extension PropertyListValue {
     return taken
   }
 
+  /// The class of the two objects that are booleans.
+  private static let booleanClass: NSNumber.Type = type(of: NSNumber(value: true))
+
   private init(_ number: NSNumber) {
-    // The letters are the codes of C's types; a boolean differs from a small number by its own
-    // code.
+    // The letters are the codes of C's types. A boolean and an `Int8` have the same code, and
+    // differ by the classes of their objects.
     switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
-    case UInt8(ascii: "c"), UInt8(ascii: "B"): self = .boolean(number.boolValue)
+    case UInt8(ascii: "c") where type(of: number) == Self.booleanClass:
+      self = .boolean(number.boolValue)
+    case UInt8(ascii: "B"): self = .boolean(number.boolValue)
     case UInt8(ascii: "f"), UInt8(ascii: "d"): self = .real(number.doubleValue)
     case UInt8(ascii: "Q"): self = PropertyListValue(number.uint64Value) ?? .real(.nan)
     default: self = .integer(number.int64Value)

@@ -48,6 +48,19 @@ import WormholePropertyLists
     for (any, value) in values { #expect(try PropertyListValue(any: any) == value) }
   }
 
+  /// Numbers of eight bits have the same code of C's types as booleans.
+  @Test(.blocking) func aNumberOfEightBitsIsNoBoolean() throws {
+    for number in Int8.min ... .max {
+      let stored = PropertyListValue.integer(Int64(number))
+      #expect(try PropertyListValue(any: number) == stored)
+      #expect(try PropertyListValue(any: NSNumber(value: number)) == stored)
+    }
+    for isTrue in [false, true] {
+      #expect(try PropertyListValue(any: isTrue) == .boolean(isTrue))
+      #expect(try PropertyListValue(any: NSNumber(value: isTrue)) == .boolean(isTrue))
+    }
+  }
+
   @Test(.blocking) func whatNoPropertyListHoldsIsRefusedWithItsPlace() {
     func refused(_ any: Any) -> String? {
       do {
