@@ -80,6 +80,27 @@ import WormholeDropIns
     #expect(told == 2)
   }
 
+  /// As when a model that is told of a change releases another model.
+  @Test(.blocking) func whoIsCancelledDuringAChangeIsNotToldOfIt() {
+    let source = Source()
+    var heard: [String] = []
+    var others: [AnyCancellable] = []
+    let first = source.$list.dropFirst().sink { _ in
+      heard.append("first value")
+      others = []
+    }
+    let told = source.objectWillChange.sink {
+      heard.append("first change")
+      others.last?.cancel()
+    }
+    source.$list.dropFirst().sink { _ in heard.append("second value") }.store(in: &others)
+    source.objectWillChange.sink { heard.append("second change") }.store(in: &others)
+    source.list = []
+    #expect(heard == ["first change", "first value"])
+    first.cancel()
+    told.cancel()
+  }
+
   @Test(.blocking) func operatorsLeaveOutAndChange() {
     let source = Source()
     var heard: [Int] = []

@@ -17,7 +17,13 @@ public final class ObservableObjectPublisher: Publisher, Sendable {
   /// The publisher never fails.
   public typealias Failure = Never
 
-  private let observers = Monitor((next: 0, closures: [Int: UncheckedBox<() -> Void>]()))
+  private let observers = Monitor((next: 0, closures: [Int: Observer]()))
+
+  private struct Observer: Sendable {
+    let closure: UncheckedBox<() -> Void>
+    /// Closed by the end of the observation: another observer may cause the end during a call.
+    let gate = Gate()
+  }
 
   /// Creates a publisher without observers.
   public init() {}
@@ -25,18 +31,20 @@ public final class ObservableObjectPublisher: Publisher, Sendable {
   /// Notifies all observers, on the calling thread.
   public func send() {
     let closures = observers.withLock { $0.closures }.sorted { $0.key < $1.key }
-    for (_, closure) in closures { closure.value() }
+    for (_, observer) in closures where observer.gate.isOpen { observer.closure.value() }
   }
 
   /// Calls a closure before each change.
   public func sink(receiveValue: @escaping (()) -> Void) -> AnyCancellable {
-    let closure = UncheckedBox { receiveValue(()) }
+    let observer = Observer(closure: UncheckedBox { receiveValue(()) })
     let number = observers.withLock { observers in
       observers.next += 1
-      observers.closures[observers.next] = closure
+      observers.closures[observers.next] = observer
       return observers.next
     }
-    return AnyCancellable { [weak self] in
+    // Not the closure: its objects may retain the returned object.
+    return AnyCancellable { [weak self, gate = observer.gate] in
+      gate.close()
       let gone = self?.observers.withLock { $0.closures.removeValue(forKey: number) }
       _ = gone
     }

@@ -58,8 +58,14 @@ public struct Published<Value> {
     private struct State {
       var value: Value
       var next = 0
-      var observers: [Int: (Value) -> Void] = [:]
+      var observers: [Int: Observer] = [:]
       var objectWillChange: ObservableObjectPublisher?
+    }
+
+    private struct Observer {
+      let call: (Value) -> Void
+      /// Closed by the end of the observation: another observer may cause the end during a change.
+      let gate: Gate
     }
 
     init(_ value: Value) { state = Monitor(State(value: UncheckedBox(value).value)) }
@@ -73,19 +79,21 @@ public struct Published<Value> {
           (object: state.objectWillChange, observers: state.observers.sorted { $0.0 < $1.0 }))
       }.value
       told.object?.send()
-      for (_, observer) in told.observers { observer(value) }
+      for (_, observer) in told.observers where observer.gate.isOpen { observer.call(value) }
       state.withLock { $0.value = new.value }
     }
 
     func observe(_ observer: @escaping (Value) -> Void) -> AnyCancellable {
-      let observer = UncheckedBox(observer)
+      let gate = Gate()
+      let observer = UncheckedBox(Observer(call: observer, gate: gate))
       let (number, present) = state.withLock { state in
         state.next += 1
         state.observers[state.next] = observer.value
         return (state.next, UncheckedBox(state.value))
       }
-      observer.value(present.value)
+      observer.value.call(present.value)
       return AnyCancellable { [weak self] in
+        gate.close()
         let gone = self?.state.withLock { UncheckedBox($0.observers.removeValue(forKey: number)) }
         _ = gone
       }
