@@ -53,7 +53,8 @@ extension WCSession {
     _ find: (Peer) throws(WormholeError) -> Context?
   ) -> [String: Any] {
     guard let connection else { return [:] }
-    return DropInLog.attempt { try Self.content(of: find(connection.peer)) } ?? [:]
+    // Much code changes a part of the context that this call returns, and sets the whole.
+    return SilentCall.attempt { try Self.content(of: find(connection.peer)) } ?? [:]
   }
 
   private static func content(

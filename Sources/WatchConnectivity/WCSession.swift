@@ -174,7 +174,7 @@ public class WCSession: NSObject, @unchecked Sendable {
   /// The current pairing state; nil before the first activation, or if the state cannot be read.
   var pairingState: Pairing.State? {
     guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
-    return DropInLog.attempt { try look(at: pairing) }
+    return SilentCall.attempt { try look(at: pairing) }
   }
 
   func look(at pairing: Pairing) throws(WormholeError) -> Pairing.State {

@@ -143,11 +143,8 @@ final class TransferCore: Sendable {
       state.isCancelled = true
       return state.hasEnded ? nil : state.sent
     }
-    do throws(WormholeError) {
-      _ = try sent?.cancel()
-    } catch {
-      DropInLog.tell(.error, error)
-    }
+    // The caller cannot find out that the call has failed, and does not repeat it.
+    SilentCall.attempt { () throws(WormholeError) in try sent?.cancel() }
   }
 
   func end() {

@@ -43,6 +43,33 @@ import WormholeSyscalls
     try sides.phoneSide.heard.wait("its end") { $0.contains("finished file a.txt 7001") }
   }
 
+  /// The caller of `cancel()` receives no error, and does not repeat the call.
+  @Test func aCancellationThatTheSystemRefusesOnceIsRepeated() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let transfer = sides.phone.transferUserInfo(["n": 1])
+    let calls = FaultPoints.with([FaultRule(.rename, .fail(.inputOutput))]) { transfer.cancel() }
+    #expect(calls.count { $0.hasPrefix("rename ") } >= 2, "\(calls)")
+    let connection = try #require(sides.phone.connection)
+    try #require(try connection.peer.pendingMessages.isEmpty)
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7001") }
+  }
+
+  /// Code that changes a part of the last context would remove all the rest, and a transfer would
+  /// fail without a reason that lasts.
+  @Test func whatTheSystemRefusesToReadOnceIsReadAgain() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setInRange(true)
+    try sides.activatePhone()
+    try sides.phone.updateApplicationContext(["n": 1])
+    let context = FaultRule(.open, path: "context/", .fail(.tooManyOpenFiles))
+    FaultPoints.with([context]) {
+      #expect(sides.phone.applicationContext["n"] as? Int == 1)
+    }
+    let pairing = FaultRule(.open, path: "pairing/value.plist", .fail(.tooManyOpenFiles))
+    FaultPoints.with([pairing]) { #expect(sides.phone.isPaired) }
+  }
+
   @Test func aComplicationTransferThatCannotBeStoredTakesNothingOfTheBudget() throws {
     let sides = try TwoSides { $0.complicationBudget = 2 }
     try sides.pairing.setComplication(enabled: true)
