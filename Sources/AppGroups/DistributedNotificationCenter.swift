@@ -42,6 +42,8 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
     /// The last post before the registration.
     var since: Int
     let callback: @Sendable (DistributedPost) -> Void
+    /// Closed by the removal of the observer.
+    let gate: Gate
   }
 
   /// The registration that ``addObserver(forName:object:queue:using:)`` returns.
@@ -115,37 +117,34 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
     forName name: NSNotification.Name?, object: Any?, queue: OperationQueue?,
     using block: @escaping @Sendable (Notification) -> Void
   ) -> any NSObjectProtocol {
-    let main = CallbackQueue(for: "a distributed notification")
+    let (main, gate) = (CallbackQueue(for: "a distributed notification"), Gate())
     let callback: @Sendable (DistributedPost) -> Void = { post in
-      if let queue {
-        queue.addOperation { block(post.notification) }
-      } else {
-        main.call { block(post.notification) }
-      }
+      let call: @Sendable () -> Void = { if gate.isOpen { block(post.notification) } }
+      if let queue { queue.addOperation(call) } else { main.call(call) }
     }
     let since = SilentCall.attempt { try Self.channel().value?.last ?? 0 } ?? 0
     let (number, isFirst) = state.withLock { state in
       if state.observers.isEmpty, state.watching == nil { state.seen = since }
       state.last += 1
       state.observers[state.last] = Observer(
-        name: name?.rawValue, object: object as? String, since: since, callback: callback)
+        name: name?.rawValue, object: object as? String, since: since, callback: callback,
+        gate: gate)
       return (state.last, state.watching == nil)
     }
-    if isFirst { watch() }
+    if isFirst, !watch() { watchLater(.milliseconds(100)) }
     return Token(number)
   }
 
-  /// Ends an observation.
+  /// Ends an observation; a call that waits in a queue is not made.
   public func removeObserver(_ observer: Any) {
     guard let token = observer as? Token else { return }
     let gone = state.withLock { $0.observers.removeValue(forKey: token.number) }
-    _ = gone
+    gone?.gate.close()
   }
 
   /// One watch of the process delivers to all observers.
   ///
   /// - Returns: whether there is a watch.
-  @discardableResult
   private func watch() -> Bool {
     let watching = SilentCall.attempt {
       try Self.channel().watch { [unowned self] in

@@ -1,4 +1,5 @@
 public import Foundation
+internal import Synchronization
 public import Wormhole
 internal import WormholeDropIns
 internal import WormholePropertyLists
@@ -75,7 +76,10 @@ public enum ParentApplication {
     } catch {
       return request.refuse("\(error)")
     }
+    let awaited = AwaitedReply(request)
     delegate.application(application, handleWatchKitExtensionRequest: question) { reply in
+      awaited.isCalled.store(true, ordering: .releasing)
+      let request = awaited.request
       do {
         try request.reply(PropertyListValue.dictionary(Self.take(reply ?? [:])))
       } catch {
@@ -102,6 +106,22 @@ public enum ParentApplication {
     throw WormholeError(
       .invalidValue, operation, "the containing app", because: "no group is set",
       hint: "set ParentApplication.group, or WORMHOLE_GROUP")
+  }
+}
+
+/// A request whose reply the delegate's closure sends.
+///
+/// The closure holds the object. If the closure is released without a call, the extension is told
+/// at once, and not by its time limit.
+private final class AwaitedReply: Sendable {
+  let request: Request
+  let isCalled = Atomic<Bool>(false)
+
+  init(_ request: Request) { self.request = request }
+
+  deinit {
+    guard !isCalled.load(ordering: .acquiring) else { return }
+    request.refuse("the containing app has released the closure for its reply without a call")
   }
 }
 

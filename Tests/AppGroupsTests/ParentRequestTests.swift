@@ -29,6 +29,7 @@ import WormholeDropIns
       case 1: reply(["n": 2])
       case 2: reply(["list": [1, NSNull()] as [Any]])
       case 3: reply([5: "five"])
+      case 5: break
       default: reply(nil)
       }
     }
@@ -56,7 +57,11 @@ import WormholeDropIns
     let key = try failure { _ = try ask(["n": 3]) }
     #expect(key.code == .rejected)
     #expect("\(key)".contains("'5' has the type Int as a key"))
-    #expect(parent.heard.all == ["1", "4", "no dictionary", "2", "3"])
+    // Without a reply the extension does not wait for its time limit.
+    let released = try failure { _ = try ask(["n": 5]) }
+    #expect(released.code == .rejected)
+    #expect("\(released)".contains("has released the closure for its reply"))
+    #expect(parent.heard.all == ["1", "4", "no dictionary", "2", "3", "5"])
     ParentApplication.stop()
     let gone = try failure { _ = try ask(["n": 1]) }
     #expect(gone.code == .unreachable)

@@ -102,6 +102,46 @@ import WormholeSyscalls
     center.removeObserver(some)
   }
 
+  /// As when an observer is removed on the main queue, while a post waits for the main queue.
+  @Test func aRemovedObserverReceivesNoWaitingPost() throws {
+    let center = DistributedNotificationCenter.default()
+    let (heard, witness, queue) = (Heard<Int>(), Heard<Int>(), OperationQueue())
+    queue.isSuspended = true
+    let removed = center.addObserver(
+      forName: NSNotification.Name(name), object: nil, queue: queue
+    ) { _ in heard.add(1) }
+    let other = center.addObserver(
+      forName: NSNotification.Name(name), object: nil, queue: OperationQueue()
+    ) { _ in witness.add(1) }
+    center.post(name: NSNotification.Name(name), object: nil)
+    try witness.wait("the witness") { $0 == [1] }
+    #expect(queue.operationCount == 1)
+    center.removeObserver(removed)
+    queue.isSuspended = false
+    queue.waitUntilAllOperationsAreFinished()
+    #expect(heard.all == [])
+    center.removeObserver(other)
+  }
+
+  /// A center that no other test makes observe, and that lasts as long as the process.
+  private static let ownCenter = DistributedNotificationCenter()
+
+  /// The caller receives no error, and does not register again.
+  @Test func anObservationThatTheSystemRefusesIsRetried() throws {
+    let (center, heard) = (Self.ownCenter, Heard<Int>())
+    var observers: [any NSObjectProtocol] = []
+    let rule = FaultRule(nil, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      observers.append(
+        center.addObserver(
+          forName: NSNotification.Name(name), object: nil, queue: OperationQueue()
+        ) { heard.add($0.userInfo?["number"] as? Int ?? 0) })
+    }
+    center.post(name: NSNotification.Name(name), object: nil, userInfo: ["number": 1])
+    try heard.wait("the post") { $0 == [1] }
+    for observer in observers { center.removeObserver(observer) }
+  }
+
   /// The next container counts from the beginning, and the observer stays registered.
   @Test func anObserverSurvivesTheUsersContainer() throws {
     let root = try TemporaryDirectory()
