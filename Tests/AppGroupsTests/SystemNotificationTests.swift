@@ -247,5 +247,13 @@ import WormholeSyscalls
     version.isResolved = true
     #expect(!version.isConflict && version.hasLocalContents)
     #expect(throws: CocoaError.self) { try version.remove() }
+    #expect(NSFileVersion.version(itemAt: url, forPersistentIdentifier: "any") == nil)
+    #expect(try version.replaceItem(at: url) == url)
+    let calls = Heard<Int?>()
+    NSFileVersion.getNonlocalVersionsOfItem(at: url) { versions, error in
+      #expect(error == nil)
+      calls.add(versions?.count)
+    }
+    #expect(calls.all == [0])
   }
 }

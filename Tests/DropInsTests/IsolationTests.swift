@@ -60,6 +60,22 @@ import WormholeDropIns
     #expect(handler.isolation.isNone && handler.isolation.isHere)
   }
 
+  @Test func onlyABodyWithoutAnIsolationRunsOnTheGivenQueue() throws {
+    let heard = Heard<String>()
+    let queue = DispatchQueue(label: "given")
+    let callbacks = CallbackQueue(queue, for: "a test")
+    queue.suspend()
+    Isolation(nil).run(on: callbacks) { heard.add("queue") }
+    Isolation(MainActor.shared).run(on: callbacks) {
+      MainActor.preconditionIsolated()
+      heard.add("main")
+    }
+    try heard.wait("the main queue") { $0 == ["main"] }
+    queue.resume()
+    queue.sync {}
+    #expect(heard.all == ["main", "queue"])
+  }
+
   @Test func aClosureOfTheMainActorIsCalledOnTheMainQueue() throws {
     let heard = Heard<Int>()
     let handler = Handler<Int> { @MainActor number in
