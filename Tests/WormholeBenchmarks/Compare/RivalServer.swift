@@ -72,7 +72,7 @@ final class RivalServer {
   }
 
   private static func wait(_ isThere: () -> Bool) throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while !isThere() {
       guard ContinuousClock.now < deadline else {
         throw BenchmarkError.nothingMeasured("the server did not start")
