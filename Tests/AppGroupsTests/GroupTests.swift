@@ -161,11 +161,13 @@ import WormholeSyscalls
       ) { reply(nil) }
     }
     let groups = [group, group + ".2"]
-    for group in groups { try ParentApplication.serve(Silent(), group: group) }
-    for group in groups {
-      #expect(throws: WormholeError.self) { try SharedContainer(group: group).join(as: group) }
+    try servingTurn.withLock { _ in
+      for group in groups { try ParentApplication.serve(Silent(), group: group) }
+      for group in groups {
+        #expect(throws: WormholeError.self) { try SharedContainer(group: group).join(as: group) }
+      }
+      ParentApplication.stop()
     }
-    ParentApplication.stop()
     for group in groups { try SharedContainer(group: group).join(as: group).leave() }
   }
 

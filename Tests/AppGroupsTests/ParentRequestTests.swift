@@ -4,8 +4,12 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeDropIns
+import WormholeSyscalls
 
 @testable import AppGroups
+
+/// Held by tests in which this process serves requests: the end of the service ends all of them.
+let servingTurn = Monitor(0)
 
 /// Requests that the containing app of a group handles in this process.
 @Suite(.blocking) struct ParentRequestTests {
@@ -36,6 +40,10 @@ import WormholeDropIns
   }
 
   @Test func theAppRepliesOrRefuses() throws {
+    try servingTurn.withLock { _ in try replyOrRefuse() }
+  }
+
+  private func replyOrRefuse() throws {
     let parent = Parent()
     try ParentApplication.serve(parent, group: group)
     defer { ParentApplication.stop() }
