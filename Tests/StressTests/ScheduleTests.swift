@@ -160,7 +160,7 @@ struct ScheduleTests {
 
   /// A writer has notified the presenter, which then reads in an access of its own and is refused.
   @Test func aWriterThatIsSuspendedBeforeItLeavesNotifiesAgain() throws {
-    let result = try schedules([], schedule: "moved 1 923:stop2=3000")
+    let result = try schedules([], schedule: "moved 1 926:stop2=3000")
     #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
   }
 
