@@ -56,12 +56,10 @@ private struct GroupChange {
       let isDone: Bool
       do {
         isDone = try runOnce(slots[...], body)
-      } catch let error as WormholeError {
+      } catch var error as WormholeError {
         // The error names the values that have changed: these are durable, too.
-        guard let lost = syncNames() else { throw error }
-        throw WormholeError(
-          error.code, operation, error.subject, because: "\(error.reason); \(lost)",
-          hint: error.hint)
+        if let failure = syncNames() { error.reason += "; \(failure)" }
+        throw error
       }
       guard isDone else { continue }
       if let failure = syncNames() { throw failure }

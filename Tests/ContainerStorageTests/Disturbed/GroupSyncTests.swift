@@ -50,6 +50,20 @@ import WormholeSyscalls
     #expect(hasSynced("right", calls), "\(calls)")
   }
 
+  /// The first error is the more important one, and must not hide the second one.
+  @Test func aDonePartThatCannotBeSyncedIsStatedBesideTheFailure() throws {
+    let rules = [
+      FaultRule(.rename, path: "right/value.plist", .fail(.inputOutput)),
+      FaultRule(.fsync, path: "/channels/left", number: 2, .fail(.inputOutput)),
+    ]
+    try FaultPoints.with(rules) {
+      let error = try failure { try container.move([left, right], durability: .power) }
+      #expect(error.code == .partlyDone)
+      #expect(error.reason.hasPrefix("only 'left' changed: "), "\(error)")
+      #expect(error.reason.contains("could not be synced"), "\(error)")
+    }
+  }
+
   /// A value that is too large for its file is found before the first commit.
   @Test func oneValueThatIsTooLargeKeepsAllAsTheyWere() throws {
     var options = ContainerOptions.testing()
