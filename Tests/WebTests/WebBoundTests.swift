@@ -102,6 +102,19 @@ import WormholeSyscalls
     for reply in site.held.withLock({ $0 }) { reply.send(WebResponse(json: "{}")) }
     #expect(try asking.reply().status == 200)
   }
+
+  /// Where each connection has a request, the new connection is the one that ends.
+  @Test func aServerFullOfRequestsAcceptsNoFurtherConnection() throws {
+    var limits = WebLimits()
+    limits.connections = 1
+    let site = try PlainSite(limits)
+    let asking = try site.connect()
+    try asking.ask("/held")
+    try eventually("the request has arrived") { site.held.withLock { $0.count } == 1 }
+    try site.connect().waitForEnd()
+    for reply in site.held.withLock({ $0 }) { reply.send(WebResponse(json: "{}")) }
+    #expect(try asking.reply().status == 200)
+  }
 }
 
 /// A server without a token, on a thread of its own, that keeps the requests for `/held`.
