@@ -44,8 +44,8 @@ package final class CallbackQueue: Sendable {
     Self.clock.soon(after: .seconds(Self.patience)) { [self] in
       // Told once: it stays watched.
       guard begun.load(ordering: .relaxed) >= mark else { return tell() }
-      // These steps and those of `call` are in one order: a call finds that no check is pending, or
-      // is counted here.
+      // The loads and stores here and in `call` have one order for all threads: a call finds no
+      // pending check, or this check counts the call.
       isWatched.store(false, ordering: .sequentiallyConsistent)
       guard begun.load(ordering: .relaxed) < given.load(ordering: .sequentiallyConsistent),
         !isWatched.exchange(true, ordering: .sequentiallyConsistent)

@@ -13,7 +13,8 @@ import Testing
     name = "test.\(UUID().uuidString)"
   }
 
-  /// Any program of the group may have stored such a number: no read of it ends this program.
+  /// Any program of the group may have stored such a number: reading the number must not end a
+  /// program.
   @Test func aRealThatNoIntegerHoldsIsZeroAsAnInteger() throws {
     let defaults = try #require(UserDefaults(suiteName: "group.\(name)"))
     for real in [Double.infinity, -.infinity, .nan, 1e300, 0x1p63, -0x1.0000000000001p63] {

@@ -154,7 +154,8 @@ extension Channel {
     }
   }
 
-  /// No channel has this version: a home that is asked to change it answers with what it has.
+  /// No channel has this version: asked to change it, a home makes no change, and answers with the
+  /// present value.
   private static var noVersion: Int { -1 }
 
   /// What the copy has; without a version if it is damaged, as the home has the value.

@@ -186,7 +186,7 @@ extension AccessDirectory {
 
   /// Makes the own file in `processes/`, if missing; returns its name.
   package func showProcess() throws(WormholeError) -> String {
-    // Without the file, other processes would take this one for dead.
+    // Without the file, other processes would take this process for dead.
     if let process = knownProcess, process.isThere { return process.name }
     removeLeftovers()
     do throws(Errno) {

@@ -107,7 +107,7 @@ extension Slot {
     }
   }
 
-  /// Removes the file: the channel is one of this machine.
+  /// Removes the file: from then on, this machine is the home of the channel.
   package func removeHome() throws(WormholeError) {
     _ = try inPresentDirectory("store the home of channel") { directory throws(Errno) in
       try ignoring(.noSuchFile, directory.descriptor.unlink(ChannelHome.fileName))
