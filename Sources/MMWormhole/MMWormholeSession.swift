@@ -13,8 +13,21 @@ internal import WormholeSyscalls
 open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   // The mutable state is behind the monitor.
 
+  /// A closure, and the messages that wait for it.
+  private struct Listening {
+    let hearer: MessageListener.Hearer
+    /// By the number of the call that delivers the message: each call has a number of its own.
+    var waiting: [Int: Waiting] = [:]
+  }
+
+  private struct Waiting {
+    let message: UncheckedBox<Any?>
+    let callbacks: CallbackQueue
+  }
+
   private struct State {
-    var listeners: [String: MessageListener.Hearer] = [:]
+    var listeners: [String: Listening] = [:]
+    var lastCall = 0
     /// The numbers of the context messages already delivered.
     var numbers: [String: Int] = [:]
     var callbacks = CallbackQueue(for: "a listener of MMWormholeSession")
@@ -60,8 +73,29 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   ) {
     guard let identifier else { return }
     let hearer = listener.map { MessageListener.Hearer($0) }
-    let before = state.withLock { exchange(&$0.listeners[identifier], with: hearer) }
+    let (before, calls) = state.withLock { state -> (Listening?, [(Int, CallbackQueue)]) in
+      let before = state.listeners.removeValue(forKey: identifier)
+      guard let hearer else { return (before, []) }
+      var listening = Listening(hearer: hearer)
+      var calls: [(Int, CallbackQueue)] = []
+      if let before, before.hearer.isOnQueue, hearer.isOnQueue {
+        // The scheduled calls may deliver to either closure.
+        listening.waiting = before.waiting
+      } else if let before {
+        // The earlier calls, at the place of the earlier closure, find no message any more.
+        for (_, waiting) in before.waiting.sorted(by: { $0.key < $1.key }) {
+          state.lastCall += 1
+          listening.waiting[state.lastCall] = waiting
+          calls.append((state.lastCall, waiting.callbacks))
+        }
+      }
+      state.listeners[identifier] = listening
+      return (before, calls)
+    }
+    // Released without holding the lock.
     _ = before
+    guard let hearer else { return }
+    for (call, callbacks) in calls { schedule(call, identifier, for: hearer, on: callbacks) }
   }
 
   /// Ends the listening for an identifier; pending messages are no longer delivered.
@@ -84,11 +118,33 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   }
 
   private func tell(_ identifier: String, _ passed: UncheckedBox<Any?>) {
-    let (hearer, callbacks) = state.withLock { ($0.listeners[identifier], $0.callbacks) }
-    // The listener at the time of the call is called: the earlier one may have been stopped or
-    // replaced.
-    hearer?.run(on: callbacks) { [state] in
-      state.withLock { $0.listeners[identifier] }?.hear(passed.value)
+    let scheduled = state.withLock { state -> (Int, MessageListener.Hearer, CallbackQueue)? in
+      guard let hearer = state.listeners[identifier]?.hearer else { return nil }
+      state.lastCall += 1
+      let waiting = Waiting(message: passed, callbacks: state.callbacks)
+      state.listeners[identifier]?.waiting[state.lastCall] = waiting
+      return (state.lastCall, hearer, state.callbacks)
+    }
+    guard let (call, hearer, callbacks) = scheduled else { return }
+    schedule(call, identifier, for: hearer, on: callbacks)
+  }
+
+  /// Schedules the delivery of a message that waits for a closure.
+  ///
+  /// Once the closure was stopped, or replaced by one with another place, the call finds no message
+  /// under its number. It holds no closure, so that a closure is released when it is stopped.
+  private func schedule(
+    _ call: Int, _ identifier: String, for hearer: MessageListener.Hearer,
+    on callbacks: CallbackQueue
+  ) {
+    hearer.run(on: callbacks) { [state] in
+      let (hearer, waiting) = state.withLock { state in
+        (
+          state.listeners[identifier]?.hearer,
+          state.listeners[identifier]?.waiting.removeValue(forKey: call)
+        )
+      }
+      if let hearer, let waiting { hearer.hear(waiting.message.value) }
     }
   }
 

@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 ///
 /// While the closure's queue is busy, only the last message waits, so that a flood fills no memory.
 /// If the closure is replaced before a pending message is delivered, the new closure receives the
-/// message, and no message is lost.
+/// message, at its own place, and no message is lost.
 final class MessageListener: Sendable {
   let identifier: String
 
@@ -20,6 +20,7 @@ final class MessageListener: Sendable {
     private let handler: Handler<Any?>
     /// Nil: the wormhole's queue.
     let isolation: Isolation?
+    var isOnQueue: Bool { isolation?.isNone ?? true }
 
     init(_ hear: @escaping (Any?) -> Void) {
       handler = Handler(hear)
@@ -43,13 +44,21 @@ final class MessageListener: Sendable {
     let read: @Sendable () -> UncheckedBox<Any?>
   }
 
+  /// A scheduled delivery of the message that waits when its turn comes.
+  ///
+  /// It holds no closure, so that a closure is released when its listener is stopped.
+  private final class Call: Sendable {
+    let callbacks: CallbackQueue
+    init(on callbacks: CallbackQueue) { self.callbacks = callbacks }
+  }
+
   private struct State {
     /// Nil once the listener has been stopped.
     var hearer: Hearer?
     var watching: Subscription?
     var waiting: Found?
-    /// The queue with a scheduled call, which will deliver the message waiting at that moment.
-    var callbacks: CallbackQueue?
+    /// The only call that delivers; it was scheduled where the present closure is to be called.
+    var scheduled: Call?
     /// The version up to which messages were found or cleared.
     var known = 0
   }
@@ -63,15 +72,24 @@ final class MessageListener: Sendable {
 
   var isWatching: Bool { state.withLock { $0.watching != nil } }
 
-  /// Replaces the closure, which also receives pending messages.
+  /// Replaces the closure; the new one also receives pending messages, on its own actor if it has
+  /// one.
   ///
   /// - Returns: the previous closure, to be released without holding a lock.
   func replace(_ hearer: Hearer) -> Hearer? {
-    state.withLock { state in
-      guard let before = state.hearer else { return nil }
+    let (before, call) = state.withLock { state -> (Hearer?, Call?) in
+      guard let before = state.hearer else { return (nil, nil) }
       state.hearer = hearer
-      return before
+      // On the queue the scheduled call may deliver to either closure.
+      guard let earlier = state.scheduled, !before.isOnQueue || !hearer.isOnQueue else {
+        return (before, nil)
+      }
+      let call = Call(on: earlier.callbacks)
+      state.scheduled = call
+      return (before, call)
     }
+    if let call { schedule(call, for: hearer) }
+    return before
   }
 
   /// Replaces the subscription that finds messages; nil if the listener has none.
@@ -90,7 +108,7 @@ final class MessageListener: Sendable {
 
   /// Schedules the delivery of a message on a queue, in place of a message that still waits.
   func found(_ found: Found, on callbacks: CallbackQueue) {
-    let (gone, first) = state.withLock { state -> (Found?, Hearer?) in
+    let (gone, first) = state.withLock { state -> (Found?, (call: Call, hearer: Hearer)?) in
       guard let hearer = state.hearer else { return (nil, nil) }
       if let version = found.version {
         guard version > state.known else { return (nil, nil) }
@@ -98,13 +116,14 @@ final class MessageListener: Sendable {
       }
       let gone = state.waiting
       state.waiting = found
-      if state.callbacks === callbacks { return (gone, nil) }
-      state.callbacks = callbacks
-      return (gone, hearer)
+      if state.scheduled?.callbacks === callbacks { return (gone, nil) }
+      let call = Call(on: callbacks)
+      state.scheduled = call
+      return (gone, (call: call, hearer: hearer))
     }
     // Released without holding the lock, because it may be an object of the program's.
     _ = gone
-    first?.run(on: callbacks) { self.hear(on: callbacks) }
+    if let first { schedule(first.call, for: first.hearer) }
   }
 
   /// Drops messages up to this version, including messages that are found later.
@@ -117,11 +136,15 @@ final class MessageListener: Sendable {
     _ = gone
   }
 
-  private func hear(on callbacks: CallbackQueue) {
+  private func schedule(_ call: Call, for hearer: Hearer) {
+    hearer.run(on: call.callbacks) { self.deliver(call) }
+  }
+
+  private func deliver(_ call: Call) {
     let (found, hearer) = state.withLock { state -> (Found?, Hearer?) in
-      // The listener has another queue by now, on which a later message waits.
-      guard state.callbacks === callbacks else { return (nil, nil) }
-      state.callbacks = nil
+      // The listener has another queue or another closure by now, with a call of its own.
+      guard state.scheduled === call else { return (nil, nil) }
+      state.scheduled = nil
       return (state.waiting.take(), state.hearer)
     }
     if let found { hearer?.hear(found.read().value) }

@@ -74,6 +74,60 @@ import Wormhole
     #expect(session.listenerQueue === queue)
   }
 
+  private static let mainKey = {
+    let key = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: key, value: true)
+    return key
+  }()
+
+  private static func place() -> String {
+    DispatchQueue.getSpecific(key: mainKey) == true ? "main" : "elsewhere"
+  }
+
+  /// As a view that disappears, and appears again.
+  @Test func whoListensAnewAfterAStopHearsNoEarlierMessage() {
+    let session = session()
+    session.listenForMessage(withIdentifier: "m") { [heard] _ in heard.add("first") }
+    queue.suspend()
+    session.notifyListenerForMessage(withIdentifier: "m", message: "before" as NSString)
+    session.stopListeningForMessage(withIdentifier: "m")
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    session.notifyListenerForMessage(withIdentifier: "m", message: "after" as NSString)
+    queue.resume()
+    #expect(all == ["after"])
+  }
+
+  /// The queue of the earlier closure stays busy: nothing of the new closure's depends on it.
+  @Test(arguments: [false, true])
+  func aWaitingMessageReachesTheNewClosureAtItsOwnPlace(isSession: Bool) throws {
+    let wormhole: MMWormhole = isSession ? session() : MMWormhole(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    wormhole.listenForMessage(withIdentifier: "m") { [heard] _ in heard.add("first") }
+    queue.suspend()
+    wormhole.notifyListenerForMessage(withIdentifier: "m", message: "text" as NSString)
+    wormhole.listenForMessage(withIdentifier: "m") { @MainActor [heard] _ in
+      heard.add(Self.place())
+    }
+    let isHeard = (try? heard.wait("the message") { $0 == ["main"] }) != nil
+    queue.resume()
+    #expect(isHeard)
+    #expect(all == ["main"])
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
+
+  /// As files all messages arrive, in order, whichever closure hears them.
+  @Test func allWaitingMessagesReachTheNewClosureInOrder() {
+    let session = session()
+    session.listenForMessage(withIdentifier: "m") { [heard] _ in heard.add("first") }
+    queue.suspend()
+    for number in 1...20 {
+      session.notifyListenerForMessage(withIdentifier: "m", message: "\(number)" as NSString)
+    }
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    queue.resume()
+    #expect(all == (1...20).map { "\($0)" })
+  }
+
   /// The session must not end with the change of watches.
   @Test func aDeactivatedSessionIsActivatedAgain() throws {
     let folder = try TemporaryDirectory()
