@@ -181,7 +181,9 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     listen(identifier, listener)
   }
 
-  private func listen(_ identifier: String?, _ listener: ((Any?) -> Void)?) {
+  /// Sets the closure of an identifier; a subclass of the module overrides this function, because
+  /// an override in a program may reach it without the public function.
+  func listen(_ identifier: String?, _ listener: ((Any?) -> Void)?) {
     guard let identifier else { return }
     guard let listener else { return stopListeningForMessage(withIdentifier: identifier) }
     let hearer = MessageListener.Hearer(listener)

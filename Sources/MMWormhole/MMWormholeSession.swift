@@ -71,6 +71,10 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   open override func listenForMessage(
     withIdentifier identifier: String?, listener: ((Any?) -> Void)?
   ) {
+    listen(identifier, listener)
+  }
+
+  override func listen(_ identifier: String?, _ listener: ((Any?) -> Void)?) {
     guard let identifier else { return }
     let hearer = listener.map { MessageListener.Hearer($0) }
     let (before, calls) = state.withLock { state -> (Listening?, [(Int, CallbackQueue)]) in
@@ -100,7 +104,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
 
   /// Ends the listening for an identifier; pending messages are no longer delivered.
   open override func stopListeningForMessage(withIdentifier identifier: String?) {
-    listenForMessage(withIdentifier: identifier, listener: nil)
+    listen(identifier, nil)
   }
 
   /// Returns the message of an identifier that arrived last in a context; nil if no message

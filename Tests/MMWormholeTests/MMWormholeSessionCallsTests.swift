@@ -128,6 +128,32 @@ import Wormhole
     #expect(all == (1...20).map { "\($0)" })
   }
 
+  /// Counts the closures, as a program's subclass may do.
+  private final class Counting: MMWormholeSession {
+    var closures = 0
+
+    override func listenForMessage(
+      withIdentifier identifier: String?, listener: ((Any?) -> Void)?
+    ) {
+      closures += 1
+      super.listenForMessage(withIdentifier: identifier) { listener?($0) }
+    }
+  }
+
+  @Test func anOverrideThatCallsItsSuperclassIsHeard() {
+    let counting = Counting(
+      applicationGroupIdentifier: nil, optionalDirectory: nil, transitingType: .sessionContext)
+    let session: MMWormholeSession = counting
+    session.listenerQueue = queue
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    session.notifyListenerForMessage(withIdentifier: "m", message: "text" as NSString)
+    #expect(all == ["text"])
+    session.stopListeningForMessage(withIdentifier: "m")
+    session.notifyListenerForMessage(withIdentifier: "m", message: "late" as NSString)
+    #expect(all == ["text"])
+    #expect(counting.closures == 1)
+  }
+
   /// The session must not end with the change of watches.
   @Test func aDeactivatedSessionIsActivatedAgain() throws {
     let folder = try TemporaryDirectory()
