@@ -164,7 +164,8 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     }
   }
 
-  private func forget(_ identifier: String, upTo version: Int) {
+  private func forget(_ identifier: String, upTo version: MessageVersion?) {
+    guard let version else { return }
     state.withLock { $0.listeners[Array(identifier.utf8)] }?.forget(upTo: version)
   }
 
@@ -253,10 +254,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
 
   /// Restarts all listeners after the messenger was replaced.
   private func restart() {
-    for listener in state.withLock({ $0.listeners }).values {
-      listener.forgetVersions()
-      start(listener)
-    }
+    for listener in state.withLock({ $0.listeners }).values { start(listener) }
   }
 
   /// The notice that announces messages of the program's own messenger.

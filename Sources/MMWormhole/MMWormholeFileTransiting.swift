@@ -37,6 +37,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   private struct Place {
     let channel: Channel<PropertyListValue>
     let alias: Alias
+    let source: MessageVersion.Source
   }
 
   /// Creates a messenger for a group.
@@ -132,9 +133,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     try StoredMessage.object(place.channel.value, identifier)
   }
 
-  func clear(_ identifier: String) throws -> Int {
+  func clear(_ identifier: String) throws -> MessageVersion? {
     let place = try place(identifier)
-    return try writing(place) { try place.channel.clear(alias: place.alias) }
+    let number = try writing(place) { try place.channel.clear(alias: place.alias) }
+    return MessageVersion(source: place.source, number: number)
   }
 
   private func writing<Result>(_ place: Place, _ body: () throws -> Result) throws -> Result {
@@ -142,7 +144,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     return try coordinator.write(place.alias.location) { _ in try body() }
   }
 
-  func clearAll(_ cleared: (String, Int) -> Void) throws {
+  func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
     let opened = try open()
     for name in try opened.container.channels(prefix: opened.messages.prefix) {
@@ -161,16 +163,20 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   /// - Parameter handler: receives each message and its version; without a message if the message
   ///   was removed or is unreadable, which `failure` reports.
   func watch(
-    _ identifier: String, _ handler: @escaping @Sendable (UncheckedBox<Any?>?, Int) -> Void,
+    _ identifier: String,
+    _ handler: @escaping @Sendable (UncheckedBox<Any?>?, MessageVersion) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Subscription {
-    try place(identifier).channel.watch(initial: false) { snapshot in
+    let place = try place(identifier)
+    let source = place.source
+    return try place.channel.watch(initial: false) { snapshot in
+      let version = MessageVersion(source: source, number: snapshot.version)
       // A clear removes a message, and is not itself a message.
-      guard let value = snapshot.value else { return handler(nil, snapshot.version) }
+      guard let value = snapshot.value else { return handler(nil, version) }
       do {
-        handler(UncheckedBox<Any?>(try StoredMessage.object(value, identifier)), snapshot.version)
+        handler(UncheckedBox<Any?>(try StoredMessage.object(value, identifier)), version)
       } catch {
-        handler(nil, snapshot.version)
+        handler(nil, version)
         failure(error)
       }
     } failure: { error in
@@ -182,9 +188,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     let key = Array(identifier.utf8)
     if let place = kept.withLock({ $0[key] }) { return place }
     let opened = try open()
+    let name = try opened.messages.name(of: identifier)
     let place = Place(
-      channel: opened.container.channel(try opened.messages.name(of: identifier)),
-      alias: try alias(identifier))
+      channel: opened.container.channel(name), alias: try alias(identifier),
+      source: MessageVersion.Source(container: opened.container, name: name))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills
       // no memory.

@@ -34,8 +34,8 @@ open class MMWormholeSessionTransiting: MMWormholeFileTransiting {
   ) throws {}
 
   override func message(_ identifier: String) throws -> Any? { nil }
-  override func clear(_ identifier: String) throws -> Int { 0 }
-  override func clearAll(_ cleared: (String, Int) -> Void) throws {}
+  override func clear(_ identifier: String) throws -> MessageVersion? { nil }
+  override func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {}
 
   static func explain(
     _ error: any Error, _ identifier: String, _ operation: String = "pass message"
@@ -68,12 +68,12 @@ open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
     return try StoredMessage.object(message.value, identifier)
   }
 
-  override func clear(_ identifier: String) throws -> Int {
+  override func clear(_ identifier: String) throws -> MessageVersion? {
     try change("clear message", identifier) { $0[identifier] = nil }
-    return 0
+    return nil
   }
 
-  override func clearAll(_ cleared: (String, Int) -> Void) throws {
+  override func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     try change("clear messages", "all") { $0 = $0.filter { SessionMessage($0.value) == nil } }
   }
 

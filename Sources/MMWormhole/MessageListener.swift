@@ -38,7 +38,7 @@ final class MessageListener: Sendable {
   /// A message that was found.
   struct Found: Sendable {
     /// Nil if messages have no version.
-    let version: Int?
+    let version: MessageVersion?
     /// Returns the message when its delivery starts.
     // A message is read for one listener, and given to that listener alone.
     let read: @Sendable () -> UncheckedBox<Any?>
@@ -59,8 +59,8 @@ final class MessageListener: Sendable {
     var waiting: Found?
     /// The only call that delivers; it was scheduled where the present closure is to be called.
     var scheduled: Call?
-    /// The version up to which messages were found or cleared.
-    var known = 0
+    /// The version up to which messages were found or cleared, in each messenger's channel.
+    var known: [MessageVersion.ChannelIdentity: Int] = [:]
   }
 
   private let state: Monitor<State>
@@ -103,16 +103,13 @@ final class MessageListener: Sendable {
     gone?.stop()
   }
 
-  /// Forgets the versions: messages now come from another messenger, whose versions differ.
-  func forgetVersions() { state.withLock { $0.known = 0 } }
-
   /// Schedules the delivery of a message on a queue, in place of a message that still waits.
   func found(_ found: Found, on callbacks: CallbackQueue) {
     let (gone, first) = state.withLock { state -> (Found?, (call: Call, hearer: Hearer)?) in
       guard let hearer = state.hearer else { return (nil, nil) }
       if let version = found.version {
-        guard version > state.known else { return (nil, nil) }
-        state.known = version
+        guard version.number > state.known[version.source, default: 0] else { return (nil, nil) }
+        state.known[version.source] = version.number
       }
       let gone = state.waiting
       state.waiting = found
@@ -127,10 +124,13 @@ final class MessageListener: Sendable {
   }
 
   /// Drops messages up to this version, including messages that are found later.
-  func forget(upTo version: Int) {
+  func forget(upTo version: MessageVersion) {
     let gone = state.withLock { state -> Found? in
-      state.known = max(state.known, version)
-      guard let waiting = state.waiting?.version, waiting <= version else { return nil }
+      state.known[version.source] = max(
+        state.known[version.source, default: 0], version.number)
+      guard let waiting = state.waiting?.version, waiting.source == version.source,
+        waiting.number <= version.number
+      else { return nil }
       return state.waiting.take()
     }
     _ = gone

@@ -12,11 +12,11 @@ protocol ThrowingMessenger: MMWormholeTransiting {
 
   func message(_ identifier: String) throws -> Any?
 
-  /// Returns the version up to which messages are removed; 0 if messages have no version.
-  func clear(_ identifier: String) throws -> Int
+  /// Returns the version up to which messages are removed; nil if messages have no version.
+  func clear(_ identifier: String) throws -> MessageVersion?
 
   /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
-  func clearAll(_ cleared: (String, Int) -> Void) throws
+  func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws
 }
 
 extension MMWormholeTransiting {

@@ -12,6 +12,9 @@ import WormholeDropIns
   private let queue = DispatchQueue(label: "listeners")
   private let callbacks: CallbackQueue
   private let listener: MessageListener
+  private let channel = MessageVersion.Source(container: Container(), name: "m")
+
+  private final class Container: Sendable {}
 
   init() {
     callbacks = CallbackQueue(queue, for: "a listener")
@@ -22,8 +25,19 @@ import WormholeDropIns
     MessageListener.Hearer { heard.add("\(name) \($0.map { "\($0)" } ?? "nil")") }
   }
 
-  private func find(_ version: Int?, _ text: String, on callbacks: CallbackQueue? = nil) {
-    let found = MessageListener.Found(version: version) { UncheckedBox<Any?>(text) }
+  private func version(
+    _ number: Int, of channel: MessageVersion.Source? = nil
+  ) -> MessageVersion {
+    MessageVersion(source: channel ?? self.channel, number: number)
+  }
+
+  private func find(
+    _ number: Int?, _ text: String, on callbacks: CallbackQueue? = nil,
+    of channel: MessageVersion.Source? = nil
+  ) {
+    let found = MessageListener.Found(version: number.map { version($0, of: channel) }) {
+      UncheckedBox<Any?>(text)
+    }
     listener.found(found, on: callbacks ?? self.callbacks)
   }
 
@@ -60,27 +74,47 @@ import WormholeDropIns
     #expect(
       whileBusy {
         find(4, "4")
-        listener.forget(upTo: 4)
+        listener.forget(upTo: version(4))
       } == [])
     #expect(
       whileBusy {
-        listener.forget(upTo: 6)
+        listener.forget(upTo: version(6))
         find(6, "6")
       } == [])
     #expect(
       whileBusy {
         find(8, "8")
-        listener.forget(upTo: 7)
+        listener.forget(upTo: version(7))
       } == ["first 8"])
   }
 
-  @Test func forgetVersionsAcceptsLowerVersions() {
-    find(9, "9")
-    queue.sync {}
-    listener.forgetVersions()
-    find(1, "1")
-    queue.sync {}
-    #expect(heard.all == ["first 9", "first 1"])
+  /// The watches of two messengers run at the same time for a while.
+  @Test func channelsCountTheirOwnVersions() {
+    let others = [
+      MessageVersion.Source(container: Container(), name: "m"),
+      MessageVersion.Source(container: channel.container, name: "other"),
+    ]
+    for other in others {
+      let received = heard.count
+      find(9, "9")
+      queue.sync {}
+      find(1, "1", of: other)
+      queue.sync {}
+      find(8, "8")
+      find(1, "1", of: MessageVersion.Source(container: other.container, name: other.name))
+      queue.sync {}
+      #expect(heard.all.dropFirst(received).last == "first 1")
+    }
+    #expect(heard.all == ["first 9", "first 1", "first 1"])
+  }
+
+  @Test func aForgottenMessageIsOneOfItsChannel() {
+    let other = MessageVersion.Source(container: Container(), name: "m")
+    #expect(
+      whileBusy {
+        find(4, "4")
+        listener.forget(upTo: version(9, of: other))
+      } == ["first 4"])
   }
 
   @Test func aWaitingMessageGoesToTheNewListener() {

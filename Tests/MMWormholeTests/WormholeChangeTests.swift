@@ -67,6 +67,39 @@ import WormholeContainerStorage
     wormhole.stopListeningForMessage(withIdentifier: "m")
   }
 
+  /// Does something after its messenger was replaced, and before it listens to the new one.
+  private final class Pausing: MMWormhole {
+    var pause: (() -> Void)?
+
+    override var wormholeMessenger: any MMWormholeTransiting {
+      get {
+        if let pause {
+          self.pause = nil
+          pause()
+        }
+        return super.wormholeMessenger
+      }
+      set { super.wormholeMessenger = newValue }
+    }
+  }
+
+  /// The new messenger's versions are lower.
+  @Test func aLateMessageOfTheEarlierMessengerHidesNoneOfTheNewOne() throws {
+    let wormhole = Pausing(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    wormhole.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    let other = MMWormhole(applicationGroupIdentifier: group)
+    wormhole.pause = { [heard] in
+      for number in 1...20 { other.passMessageObject("\(number)" as NSString, identifier: "m") }
+      #expect(throws: Never.self) { try heard.wait("the last") { $0.last == "20" } }
+    }
+    wormhole.wormholeMessenger = MMWormholeFileTransiting(
+      applicationGroupIdentifier: group, optionalDirectory: "elsewhere")
+    wormhole.passMessageObject("new" as NSString, identifier: "m")
+    try heard.wait("the new messenger's") { $0.last == "new" }
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
+
   /// The session of this process is not active, so each request fails.
   @Test func whatASessionRefusesIsToldWithItsIdentifier() {
     let wormhole = MMWormhole(
