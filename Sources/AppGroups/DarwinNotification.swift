@@ -1,6 +1,7 @@
 public import Dispatch
 public import Wormhole
 internal import WormholeDropIns
+internal import WormholeSyscalls
 
 /// A name that any program of the user can post, and any other can observe.
 ///
@@ -41,12 +42,72 @@ public struct DarwinNotification: Hashable, Sendable {
   ) throws(WormholeError) -> AnyCancellable {
     let callbacks = CallbackQueue(queue, for: "the notification '\(name)'")
     let gate = Gate()
-    let watching = try UserContainer.container().notice(name).watch {
+    let observation = DarwinObservation(name) {
       isolation.run(on: callbacks) { if gate.isOpen { handler() } }
     }
+    try observation.watch()
     return AnyCancellable {
-      watching.stop()
+      observation.cancel()
       gate.close()
     }
+  }
+}
+
+/// The watch of one observer, which continues in the next container of the user after a program has
+/// removed the last one.
+private final class DarwinObservation: Sendable {
+  private struct State {
+    var watching: Subscription?
+    /// The number of the latest attempt to watch.
+    var attempt = 0
+    var isCancelled = false
+  }
+
+  private let state = Monitor(State())
+  private let name: String
+  private let posted: @Sendable () -> Void
+
+  init(_ name: String, _ posted: @escaping @Sendable () -> Void) {
+    self.name = name
+    self.posted = posted
+  }
+
+  func watch() throws(WormholeError) {
+    let attempt = state.withLock { state in
+      state.attempt += 1
+      return state.attempt
+    }
+    let watching = try UserContainer.container().notice(name).watch { [posted] in
+      posted()
+    } failure: { [weak self] error in
+      DropInLog.tell(.error, error)
+      // The pause lets the program end its removal.
+      if error.code == .notAContainer { self?.watchLater(.seconds(1)) }
+    }
+    let gone = state.withLock { state -> Subscription? in
+      // A later attempt has begun if this watch has ended in the meantime.
+      if state.isCancelled || state.attempt != attempt { return watching }
+      defer { state.watching = watching }
+      return state.watching
+    }
+    gone?.stop()
+  }
+
+  /// Tries until it succeeds, at growing intervals, because no notice tells that it is possible
+  /// again.
+  private func watchLater(_ pause: Duration) {
+    DispatchQueue.global().soon(after: pause) { [weak self] in
+      guard let self, !self.state.withLock({ $0.isCancelled }) else { return }
+      let watched: Void? = SilentCall.attempt { try self.watch() }
+      if watched == nil { self.watchLater(min(pause * 2, .seconds(60))) }
+    }
+  }
+
+  func cancel() {
+    let gone = state.withLock { state in
+      state.isCancelled = true
+      return state.watching.take()
+    }
+    gone?.stop()
   }
 }

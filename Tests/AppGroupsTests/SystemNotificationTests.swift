@@ -166,6 +166,31 @@ import WormholeSyscalls
     try observer.child.send(.kill)
   }
 
+  /// Another process makes the next container, whose posts the observer must find.
+  @Test func aDarwinObserverSurvivesTheUsersContainer() throws {
+    let root = try TemporaryDirectory()
+    let environment = ["WORMHOLE_ROOT=\(root.path)"]
+    func start(_ arguments: String...) throws -> Running {
+      try Running(Programs.built("DropInPeer"), arguments, environment: environment)
+    }
+    let observer = try start("observe", name)
+    try eventually("it observes") { try observer.output == "observing\n" }
+    #expect(try start("notify", name).outcome().status == .exited(0))
+    let first = "observing\nposted\n"
+    try eventually("the post") { try observer.output == first }
+    for group in try root.descriptor.names() {
+      #expect(try run("rm", ["-r", root.path + "/" + group]).status == .exited(0))
+    }
+    // A post before the observer has found the next container is not stored.
+    #expect(throws: Never.self) {
+      try eventually("a post in the next container") {
+        _ = try start("notify", name).outcome()
+        return try observer.output.hasPrefix(first + "posted\n")
+      }
+    }
+    try observer.child.send(.kill)
+  }
+
   /// A file has the place of the container, so that no next one can be made for a while.
   @Test func anObserverWaitsForTheNextContainer() throws {
     let root = try TemporaryDirectory()

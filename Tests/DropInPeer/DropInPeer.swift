@@ -38,6 +38,7 @@ import WormholeSyscalls
     case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
     case "post": try! DarwinNotification(arguments[1]).post()
     case "notify": exit(Int32(notify_post(arguments[1])))
+    case "observe": observe(arguments[1])
     case "observe-distributed": observeDistributed(arguments[1])
     case "post-distributed": postDistributed(arguments[1], Int(arguments[2])!)
     case "pass": pass(arguments[1], arguments[2], Int(arguments[3])!)
@@ -122,6 +123,19 @@ import WormholeSyscalls
         NSNotification.Name(name), object: number % 2 == 0 ? "even" : "odd",
         userInfo: ["number": number, "texts": ["a", "b"]], deliverImmediately: true)
     }
+  }
+
+  /// Prints a line for each Darwin notification.
+  static func observe(_ name: String) {
+    CFNotificationCenterAddObserver(
+      CFNotificationCenterGetDarwinNotifyCenter(), nil,
+      { _, _, _, _, _ in
+        print("posted")
+        fflush(nil)
+      }, name, nil, .deliverImmediately)
+    print("observing")
+    fflush(nil)
+    dispatchMain()
   }
 
   /// Prints the object of each notification.
