@@ -42,19 +42,35 @@ public enum TestGroups {
     sweep(parent)
     let own = ProcessIdentity.current
     let path = "\(parent)/\(prefix)\(own.process)-\(own.started)"
-    do throws(Errno) {
-      try Descriptor.makeDirectory(path: path, mode: 0o700)
-    } catch {
-      guard error != .fileExists else { return path }
-      throw WormholeError(error, "create directory", path)
-    }
-    if let directory = try? Descriptor.open(path: path, .readOnlyDirectory),
-      (try? directory.tryLock(.shared)) == true
-    {
-      let open = OpenDirectory(directory)
-      kept.withLock { $0 = open }
-    }
+    let directory = try makeLocked(path)
+    kept.withLock { $0 = directory }
     return path
+  }
+
+  /// Makes a directory if it is missing, and locks it.
+  ///
+  /// The sweep of a process that cannot see this one may remove the directory before this process
+  /// has locked the directory, which is made again then.
+  ///
+  /// - Returns: the open directory; nil if it cannot be locked.
+  static func makeLocked(_ path: String) throws(WormholeError) -> OpenDirectory? {
+    let end = Instant.now + .seconds(10)
+    while true {
+      do throws(Errno) {
+        try Descriptor.makeDirectory(path: path, mode: 0o700)
+      } catch {
+        // The process may have made it before it became another program by exec.
+        guard error == .fileExists else { throw WormholeError(error, "create directory", path) }
+      }
+      do throws(Errno) {
+        let directory = try OpenDirectory(Descriptor.open(path: path, .readOnlyDirectory))
+        if try directory.descriptor.tryLock(.shared), !directory.isStale { return directory }
+      } catch {
+        guard error == .noSuchFile else { return nil }
+      }
+      guard Instant.now < end else { return nil }
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(1)) { _ in nil }
+    }
   }
 
   /// Removes the directories of processes that have ended.

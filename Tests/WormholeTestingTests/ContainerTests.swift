@@ -64,6 +64,27 @@ import WormholeSyscalls
     #expect(try !testGroups().contains(name))
   }
 
+  /// The process of the sweep is in another namespace, and its lock comes first.
+  @Test(.blocking) func aDirectoryThatASweepRemovesIsMadeAgain() throws {
+    let home = try TemporaryDirectory()
+    let (name, isLocked) = ("groups", Heard<Bool>())
+    let path = home.path + "/" + name
+    try home.descriptor.makeDirectory(name, mode: 0o700)
+    let swept = try home.descriptor.open(name, [.readOnly, .directory])
+    #expect(try swept.tryLock(.exclusive))
+    let making = try WormholeSyscalls.Thread("making") {
+      let kept = try? TestGroups.makeLocked(path)
+      let other = try? Descriptor.open(path: path, [.readOnly, .directory]).tryLock(.exclusive)
+      isLocked.add(withExtendedLifetime(kept) { kept != nil && other == false })
+    }
+    let _: Void? = Monitor(0).wait(until: .now + .milliseconds(50)) { _ in nil }
+    #expect(isLocked.all == [])
+    try home.descriptor.removeDirectory(name)
+    try swept.unlock()
+    making.join()
+    #expect(isLocked.all == [true])
+  }
+
   @Test(.blocking) func whatGoesOnInItIsEndedFirst() throws {
     let failures = Heard<WormholeError>()
     var container: TemporaryContainer? = try TemporaryContainer()
