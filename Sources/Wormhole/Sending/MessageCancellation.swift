@@ -60,18 +60,21 @@ enum MessageCancellation {
         try putBack(name, receiver)
       }
       let receipt = ReceiptName(name, end).text
+      var told = name.wantsReceipt ? sender : nil
       let isOurs = try receiver.ending(name, file, in: part) { () throws(Errno) in
-        if name.wantsReceipt, let sender {
-          try receiver.move(file, from: part, to: sender, .receipts, as: receipt)
-        } else {
-          try receiver.remove(file, from: part)
+        while let home = told {
+          if try receiver.move(file, from: part, to: home, .receipts, as: receipt) { return true }
+          guard home.isStale else { return false }
+          // The sender's directory was removed, and the sender may have joined again.
+          told = try SenderHomes(receiver.container).home(of: name)
         }
+        return try receiver.remove(file, from: part)
       }
       // The process that settles a message also removes its file; most messages have none.
       if isOurs { _ = try? receiver.remove(name.fileName, from: .files) }
-      if isOurs, name.wantsReceipt, let sender, let container {
-        let size = (try? sender.status(of: receipt, in: .receipts))?.size
-        Receipts.bound(sender, after: size ?? 0, container)
+      if isOurs, let told, let container {
+        let size = (try? told.status(of: receipt, in: .receipts))?.size
+        Receipts.bound(told, after: size ?? 0, container)
       }
       return isOurs
     }

@@ -21,4 +21,38 @@ import WormholeContainerStorage
     #expect(other.reason == "the guest has left")
     #expect(other.hint == "become a guest again")
   }
+
+  /// The directory for the outcome is gone with the guest; the message is still there.
+  @Test func theMessagesOfAGuestThatHasLeftAreCancelled() throws {
+    let meeting = try Meeting()
+    let guest = try meeting.container.guest()
+    let watch = guest.peer("watch")
+    let sent = [
+      try watch.send(1, .quick { $0.wantsOutcome = true }),
+      try watch.send(
+        2,
+        .quick {
+          $0.wantsOutcome = true
+          $0.delay = .seconds(600)
+        }),
+    ]
+    guest.leave()
+    for one in sent { #expect(try one.cancel() == .cancelled) }
+    #expect(try meeting.container.peer("watch").queue.isEmpty)
+    for one in sent { #expect(try one.cancel() == .tooLate) }
+  }
+
+  @Test func aSenderThatWasRemovedAndHasJoinedAgainIsNotifiedOfTheCancellation() throws {
+    let meeting = try Meeting()
+    let phone = try meeting.container.join(as: "phone")
+    let sent = try phone.peer("watch").send(1, .quick { $0.wantsOutcome = true })
+    phone.leave()
+    #expect(try meeting.container.removeMember("phone"))
+    let next = try meeting.container.join(as: "phone")
+    #expect(try sent.cancel() == .cancelled)
+    let outcomes = try meeting.container.peer("phone").pendingOutcomes
+    #expect(outcomes.map(\.id) == [sent.id])
+    #expect(outcomes.map(\.status) == [.cancelled])
+    next.leave()
+  }
 }
