@@ -41,6 +41,21 @@ import WormholeSyscalls
     #expect(try pair.phone.queue.isEmpty)
   }
 
+  /// Its receiver dead-letters such a file; until then, the purge of a kind passes the file over.
+  @Test(.blocking) func aRefusedFileKeepsNoOtherMessageFromThePurge() throws {
+    let pair = try Pair()
+    for number in 1...2 { try pair.phone.send(number, .quick()) }
+    let first = try #require(try pair.files("inbox").first)
+    let inbox = try pair.meeting.folder("members/watch/inbox")
+    try inbox.unlink(first)
+    try inbox.makeSymbolicLink(first, to: "elsewhere")
+    #expect(try pair.phone.purge(kind: "Int") == 1)
+    #expect(try pair.files("inbox") == [first])
+    #expect(try pair.phone.purge(olderThan: .zero) == 0)
+    #expect(try pair.phone.purge() == 1)
+    #expect(try pair.files("inbox") == [])
+  }
+
   @Test(.blocking) func aQueueIsPurgedAndNobodyHasNone() throws {
     let meeting = try Meeting()
     let container = meeting.container

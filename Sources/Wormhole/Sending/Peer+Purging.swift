@@ -104,8 +104,8 @@ private struct PurgeFilter {
     do throws(WormholeError) {
       header = try reader.header(name.text, part)
     } catch {
-      // The kind and the time of a damaged message are unknown.
-      guard error.code == .damaged else { throw error }
+      // The kind and the time are unknown: no later read tells them.
+      guard [.refused, .tooLarge, .damaged].contains(error.code) else { throw error }
       return false
     }
     guard let header else { return false }
