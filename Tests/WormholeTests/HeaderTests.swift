@@ -196,4 +196,32 @@ import WormholeSyscalls
     #expect(texts.allSatisfy { $0.contains("they break the limits of headers") }, "\(texts)")
     #expect(texts.first?.hasPrefix("ignored 11 headers of message '") == true, "\(texts)")
   }
+
+  @Test(.blocking) func aWorkerIgnoresHeadersBeyondTheLimitsAndLogsThem() throws {
+    let logged = Heard<LogEntry>()
+    let meeting = try Meeting { $0.log = { logged.add($0) } }
+    let jobs = meeting.container.queue("jobs", of: Int.self)
+    let sent = try jobs.send(1, .quick())
+    let name = try #require(try meeting.names("queues/jobs/inbox").first)
+    let headers: PropertyListValue = ["a": "fine", "a=b": "x"]
+    let made: PropertyListValue = [
+      "kind": "Int", "sent": .date(.now), "to": "jobs", "value": 7, "headers": headers,
+    ]
+    try meeting.folder.descriptor.open("made", [.writeOnly, .create], mode: 0o600)
+      .write(BinaryEncoder().encode(made))
+    try meeting.folder.descriptor.rename(
+      "made", to: meeting.folder("queues/jobs/inbox"), name)
+    let heard = Heard<[String: String]>()
+    let working = try jobs.work { number, message in
+      guard number == 7 else { throw Refusal() }
+      heard.add(message.headers)
+    }
+    try heard.wait("it") { !$0.isEmpty }
+    working.stop()
+    #expect(heard.all == [["a": "fine"]])
+    let texts = logged.all.filter { $0.level == .warning }.map(\.text)
+    #expect(texts.count == 1)
+    #expect(
+      texts.first?.hasPrefix("ignored 1 headers of message '\(sent.id)'") == true, "\(texts)")
+  }
 }

@@ -346,6 +346,10 @@ final class QueueWorker: Stoppable {
 
   private func open(_ claimed: ClaimedName, _ contents: Contents) throws(WormholeError) {
     let header = contents.document.header
+    if let complaint = header.headers?.complaint(of: "message '\(claimed.name.id)'") {
+      container.log(
+        .warning, complaint, about: LogSubject(member: queue.name, message: claimed.name.id))
+    }
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
     if header.hasExpired(claimed.name, isRepeated: claimed.isRepeated, by: present) {
       try settlement.end(claimed, .expired)
