@@ -67,8 +67,8 @@ final class FollowingWorker: Stoppable {
       guard worker.hasMoved, !hasStopped else { return nil }
       if follow(worker) { continue }
       let retry = Instant.now + .seconds(1)
-      if let deadline, deadline < retry { return nil }
-      let _: Bool? = state.wait(until: retry) { $0.isStopped ? true : nil }
+      let _: Bool? = state.wait(until: min(deadline ?? retry, retry)) { $0.isStopped ? true : nil }
+      if let deadline, deadline <= Instant.now { return nil }
     }
   }
 

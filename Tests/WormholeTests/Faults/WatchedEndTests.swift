@@ -114,4 +114,21 @@ import WormholeTesting
     #expect(synced.contains { $0.hasSuffix("watch/context/phone,next") })
     #expect(synced.contains { $0.hasSuffix("watch/context") })
   }
+
+  /// The worker has moved, and cannot begin where its queue is now.
+  @Test func aCallerOfAWorkerThatCannotFollowItsQueueWaitsUntilTheDeadline() throws {
+    let callers = try meeting.container.queue("jobs", of: Int.self)
+      .callers(handlingDeadline: nil)
+    try meeting.folder("queues/jobs").open("away", [.writeOnly, .create], mode: 0o600)
+      .write(Array("no directory".utf8))
+    // Refused until the worker has left the former place.
+    try? Carrier(meeting.container).leave("jobs", to: "0123456789abcdef", term: 1)
+    try TestSupport.eventually("the worker has left") {
+      try meeting.names("queues/jobs/workers") == []
+    }
+    let deadline = Instant.now + .milliseconds(100)
+    #expect(callers.next(until: deadline) == nil)
+    #expect(Instant.now >= deadline)
+    callers.stop()
+  }
 }
