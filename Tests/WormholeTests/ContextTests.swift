@@ -207,6 +207,26 @@ import WormholeSyscalls
     #expect(heard.all == [2])
     watching.stop()
   }
+
+  /// No listener receives a damaged context, so the context before it stays the last one.
+  @Test(.blocking) func aDamagedContextLeavesTheReceivedOne() throws {
+    let pair = try Pair()
+    let heard = Heard<Int>()
+    try pair.phone.setContext(1)
+    let first = try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try heard.waitForLast(1)
+    first.stop()
+    pair.watch.settle()
+    try pair.phone.setContext(2)
+    try pair.meeting.overwrite("members/watch/context/phone,next", Array("junk".utf8))
+    let second = try pair.watch.watchContexts { heard.add((try? $0.value()) ?? -1) }
+    try eventually("it is out of the way") { try pair.files("context") == ["phone"] }
+    second.stop()
+    #expect(heard.all == [1])
+    #expect(try pair.watch.peer("phone").receivedContext?.value(as: Int.self) == 1)
+    #expect(try !pair.phone.setContext(1))
+    #expect(try pair.phone.setContext(2))
+  }
 }
 
 /// Sending the elements of an asynchronous sequence.

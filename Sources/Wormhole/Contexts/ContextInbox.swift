@@ -139,13 +139,25 @@ final class ContextInbox: Service {
     let isNew = try move(ContextName.next(from), to: taking)
     guard isNew != nil, isNew == true || !Mutants.has(.skipInterrupted) else { return false }
     guard try home.status(of: taking, in: .context) != nil else { return false }
-    if let context = try read(taking, from) {
-      told.withLock { $0[from] = context.received }
-      // If all listeners have stopped in the meantime, none has received the context, which waits
-      // for the next listener.
-      guard all.map({ tell($0, context) }).contains(true) else { return false }
-    }
+    guard let context = try read(taking, from) else { return try drop(taking, from) }
+    told.withLock { $0[from] = context.received }
+    // If all listeners have stopped in the meantime, none has received the context, which waits
+    // for the next listener.
+    guard all.map({ tell($0, context) }).contains(true) else { return false }
     return try move(taking, to: from) ?? false
+  }
+
+  /// Removes a damaged context; the context that was received before it stays the last one.
+  private func drop(_ taking: String, _ from: String) throws(Errno) -> Bool {
+    do throws(Errno) {
+      return try isClosed.withLock { isClosed throws(Errno) in
+        isClosed ? false : try home.remove(taking, from: .context)
+      }
+    } catch {
+      // Another tool has made a directory of the name, which may have content.
+      guard error == .isADirectory || error == .notPermitted else { throw error }
+      return try move(taking, to: from) ?? false
+    }
   }
 
   /// Returns nil for a damaged context, which no listener receives.
