@@ -38,7 +38,8 @@ extension Mailbox {
     for runner in runners { runner.trigger() }
   }
 
-  private func forget(_ delivery: MemberDelivery) {
+  /// Forgets a file that is claimed anew, or is dead-lettered as a whole.
+  func forget(_ delivery: MemberDelivery) {
     state.withLock { if !$0.open.isEmpty { $0.open[delivery.name] = nil } }
   }
 

@@ -168,10 +168,24 @@ final class MemberDelivery: Sendable {
       if error.code == .superseded {
         ending.withLock { $0.hasEnded = true }
         mailbox.closed(self, record)
+      } else if !isBatch, [.refused, .tooLarge, .damaged].contains(error.code) {
+        giveUpUnreadable(error.reason)
       } else {
         mailbox.comeAgainLater(self, index)
       }
       return nil
+    }
+  }
+
+  /// Dead-letters the only message, whose file no later read can read.
+  private func giveUpUnreadable(_ reason: String) {
+    let receiver = mailbox.holder(of: self)
+    mailbox.forget(self)
+    do throws(WormholeError) {
+      try mailbox.giveUp(
+        claimed, kind: header.label, attempts: claimed.attempt, reason, by: receiver)
+    } catch {
+      mailbox.log(.error, error, name)
     }
   }
 
