@@ -68,6 +68,8 @@ final class Outbox: Service {
     /// How many listeners have not finished with the receipt.
     var left: Int
     var isHeard = false
+    /// Whether only the removal of the receipt is left to do.
+    var isOver: Bool { left <= 0 && isHeard }
   }
 
   /// Reads receipts, one run at a time, so that outcomes are reported in order.
@@ -221,6 +223,8 @@ final class Outbox: Service {
   }
 
   private func take(_ receipt: ReceiptName) {
+    // The system has refused the removal, and may allow it now.
+    if state.withLock({ $0.telling[receipt]?.isOver == true }) { return remove(receipt) }
     let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>], MessageName?)? in
       guard state.telling[receipt] == nil else { return nil }
       var sent = state.takeWaiting(SentName(receipt.name))
@@ -324,6 +328,8 @@ final class Outbox: Service {
       _ = try home.remove(receipt.text, from: .receipts)
       state.withLock { $0.telling[receipt] = nil }
     } catch {
+      // The outcome was reported: no listener is notified of a receipt that stays.
+      state.withLock { $0.telling[receipt] = ReceiptProgress(left: 0, isHeard: true) }
       container.log(
         .error, "cannot remove a receipt of '\(home.name)': \(error)",
         about: LogSubject(member: home.name), because: error)
