@@ -30,8 +30,8 @@ import WormholeSyscalls
     FaultPoints.with { slot.save() }.filter { $0.hasPrefix("fsync") }
   }
 
-  private func kept() throws -> Int {
-    let file = try Descriptor.open(path: container.path + "/channels/n/kept.plist", [.readOnly])
+  private func kept(_ name: String = "kept.plist") throws -> Int {
+    let file = try Descriptor.open(path: container.path + "/channels/n/" + name, [.readOnly])
     return try BinaryDecoder().decode(Int.self, from: file.contents())
   }
 
@@ -291,6 +291,35 @@ import WormholeSyscalls
     try saver.child.send(.go)
     #expect(try saver.outcome().status == .exited(0))
     #expect(try slot.number() == 7)
+  }
+
+  /// The name of the previous value is free for a moment, and the process is killed then.
+  @Test func whoeverDiesBetweenTwoPreviousValuesLeavesTheFirst() throws {
+    let (past, save) = ("lock/1.d/past", "lock/1.d/save")
+    for _ in 1...2 { try slot.add() }
+    slot.save()
+    _ = try Running(
+      .addSaved(container.path, "n", times: 1),
+      environment: ["WORMHOLE_FAULTS=rename~past:after:kill"]
+    ).outcome()
+    #expect(throws: Errno.noSuchFile) { try kept() }
+    let number = try kept(past)
+    let value = container.path + "/channels/n/value.plist"
+    #expect(try run("truncate", ["-s", "0", value]).status == .exited(0))
+    guard case .value(_, recovered: true) = try slot.read() else {
+      Issue.record("not recovered")
+      return
+    }
+    #expect(try slot.number() == number)
+    let findings = try container.inspect().filter { $0.subject == "channels/n/value.plist" }
+    #expect(findings.map(\.isRepairable) == [true])
+    let writer = try other()
+    for step in 1...2 { #expect(try writer.add() == number + step) }
+    #expect(try kept() == number + 1)
+    // The next save leaves nothing of the one that was not finished.
+    writer.save()
+    for name in [past, save] { #expect(throws: Errno.noSuchFile) { try kept(name) } }
+    #expect(try kept() == number + 2)
   }
 
   /// Each step of a save, with the process killed there.

@@ -73,7 +73,13 @@ extension Inspection {
         case .damaged(let reason, _) = try reader.read(
           Slot.valueName, in: directory.descriptor)
       else { return }
-      if case .sound = try reader.read(Slot.keptName, in: directory.descriptor) {
+      let hasPrevious =
+        switch try reader.read(Slot.keptName, in: directory.descriptor) {
+        case .sound: true
+        case .missing: container.pastValue(in: directory.descriptor) != nil
+        case .damaged: false
+        }
+      if hasPrevious {
         add(
           Diagnosis(
             .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",

@@ -21,11 +21,16 @@ internal import WormholeSyscalls
 /// Only the process that has written a file saves it: after a failed write to the disk, the kernel
 /// reports the failure to descriptors that were open at the time, and success to others.
 ///
-/// Clean-up: a process that dies between the steps leaves `save`, which the next save replaces. The
-/// next change finds a previous value that is too old, and syncs its own file. If the file cannot
-/// get the name `kept.plist`, the earlier previous value gets the name back: other processes know
-/// that value to be young enough. A process that opens the directory of a new generation forgets
-/// how old the previous value is, because a suspended save may have taken the value out.
+/// If the file is still the latest value, `keep` first renames `kept.plist` to `past`, because a
+/// link replaces no file. As long as `kept.plist` is missing, readers of a damaged value use `past`
+/// instead: a process may be killed there. Readers of a sound value look for neither.
+///
+/// Clean-up: a process that dies between the steps leaves `save`, which the next save replaces, and
+/// `past`, which that save removes if there is a `kept.plist` again. The next change finds a
+/// previous value that is too old, and syncs its own file. If the file cannot get the name
+/// `kept.plist`, the earlier previous value gets the name back: other processes know that value to
+/// be young enough. A process that opens the directory of a new generation forgets how old the
+/// previous value is, because a suspended save may have taken the value out.
 ///
 /// Independent of the slot: what waits for its save retains one file, and not the directories of a
 /// slot that the program no longer uses.
@@ -62,7 +67,7 @@ struct PendingSave {
 
 extension Slot {
   private static var save: UnsafePointer<CChar> { ("save" as StaticString).cString }
-  private static var past: UnsafePointer<CChar> { ("past" as StaticString).cString }
+  fileprivate static var past: UnsafePointer<CChar> { ("past" as StaticString).cString }
 
   /// Notes the file of a commit, for the thread whose turn it is; nil if the file was synced.
   func noteUnsaved(_ file: CommittedFile?) {
@@ -102,6 +107,7 @@ extension Slot {
       } catch {
         guard error == .fileExists else { throw error }
         // Left by a process that died, or by one whose save takes longer than this one's.
+        if kept != nil { try? staging.descriptor.unlink(Self.past) }
         try staging.descriptor.unlink(Self.save)
         try directory.descriptor.link(File.value.name, to: staging.descriptor, Self.save)
       }
@@ -174,6 +180,25 @@ extension Slot {
           .debug, "could not save the value of '\(name)': \(error)", about: logSubject,
           because: error)
       }
+      return nil
+    }
+  }
+}
+
+extension Container {
+  /// Returns the previous value of a slot whose `kept.plist` is missing because a save has taken
+  /// the file out; nil if there is none.
+  ///
+  /// An entry that cannot be read is none: the damage of the value is the error to report.
+  func pastValue(in slot: borrowing Descriptor) -> [UInt8]? {
+    do {
+      let locks = try options.sharing.openExisting("lock", in: slot)
+      let fences = Slot.generations(of: try locks.names()).filter { $0.key.ends(with: ".d") }
+      guard let latest = fences.max(by: { $0.value < $1.value }) else { return nil }
+      let fence = try options.sharing.openExisting(latest.key, in: locks)
+      guard case .sound(let bytes, _) = try reader.read(Slot.past, in: fence) else { return nil }
+      return bytes
+    } catch {
       return nil
     }
   }

@@ -256,6 +256,15 @@ package final class Slot: Sendable {
     let kept = try find(in: directory, operation(), .kept)
     switch (found, kept) {
     case (_, .sound(let bytes, _)): return .value(bytes, recovered: true)
+    case (.damaged(let reason, _), .missing):
+      if let bytes = container.pastValue(in: directory.descriptor) {
+        return .value(bytes, recovered: true)
+      }
+      // A save may have given the name to its file in the meantime.
+      guard case .sound(let bytes, _) = try find(in: directory, operation(), .kept) else {
+        return .damaged(reason)
+      }
+      return .value(bytes, recovered: true)
     case (.damaged(let reason, _), _): return .damaged(reason)
     default: return .nothing
     }
