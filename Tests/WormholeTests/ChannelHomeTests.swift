@@ -62,6 +62,33 @@ import WormholeSyscalls
     #expect(try slot.home() == nil)
   }
 
+  /// A channel without a value is a copy by its file alone, also after a power cut.
+  @Test func theHomeOfAChannelWithoutAValueIsSynced() throws {
+    typealias Step = (name: String, change: String, body: () throws -> Void)
+    let steps: [Step] = [
+      ("one", "rename", { try carrier.store(nil, of: "one", from: "home", changesTo: nil) }),
+      ("one", "rename", { try carrier.store(nil, of: "one", from: "home", changesTo: nil) }),
+      ("one", "unlink", { try carrier.adopt(Carrier.ChannelLegacy(nil, [:]), as: "one") }),
+      ("two", "rename", { _ = try carrier.giveAway("two", to: "home") }),
+    ]
+    for (name, change, body) in steps {
+      let calls = try FaultPoints.with { try body() }
+      let file = try #require(
+        calls.lastIndex { $0.hasPrefix("\(change) ") && $0.hasSuffix("/\(name)/home.plist") },
+        "\(calls)")
+      #expect(
+        calls[file...].contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/channels/\(name)") },
+        "\(calls)")
+      if change == "rename" {
+        #expect(calls[..<file].contains { $0.hasPrefix("fsync ") }, "the content: \(calls)")
+      }
+    }
+    // A statement of the home about a value that is present waits for no disk.
+    let calls = try FaultPoints.with { try store() }
+    #expect(calls.contains { $0.hasSuffix("seats/home.plist") }, "\(calls)")
+    #expect(!calls.contains { $0.hasPrefix("fsync ") }, "\(calls)")
+  }
+
   @Test func aCopyIsReadAndWatchedLikeAnyChannel() throws {
     let heard = Heard<Int?>()
     let watching = try copy.watch { heard.add($0.value) }

@@ -141,7 +141,8 @@ extension Carrier {
         }
       }
     }
-    if isCopy { try slot.setHome(home) }
+    // Without content, only the file beside the value states the home.
+    if isCopy { try slot.setHome(home, durability: content == nil ? .power : .process) }
   }
 
   /// Takes the changes that programs of this machine make of copies, as a guest.

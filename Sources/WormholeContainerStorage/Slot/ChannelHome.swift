@@ -96,21 +96,35 @@ extension Slot {
   }
 
   /// Writes the file; the channel is made if need be.
-  package func setHome(_ home: ChannelHome) throws(WormholeError) {
+  ///
+  /// - Parameter durability: `.power` for a file that was missing. A power cut may take the content
+  ///   of a file that is replaced, but not the file.
+  package func setHome(
+    _ home: ChannelHome, durability: Durability = .power
+  ) throws(WormholeError) {
     let operation = "store the home of channel"
     do throws(Errno) {
       let directory = try openDirectory(making: true)
       guard let bytes = try? BinaryEncoder().encode(home.list) else { throw .invalidArgument }
-      try container.replace(ChannelHome.fileName, in: directory.descriptor, by: bytes, sync: false)
+      let isDurable = durability == .power
+      try container.replace(
+        ChannelHome.fileName, in: directory.descriptor, by: bytes, sync: isDurable)
+      if isDurable, let failure = directory.trySyncNames() { throw failure }
     } catch {
       throw WormholeError(error, operation, self)
     }
   }
 
   /// Removes the file: from then on, this machine is the home of the channel.
+  ///
+  /// A file that came back after a power cut would make a channel without a value a copy again.
   package func removeHome() throws(WormholeError) {
-    _ = try inPresentDirectory("store the home of channel") { directory throws(Errno) in
-      try ignoring(.noSuchFile, directory.descriptor.unlink(ChannelHome.fileName))
+    _ = try inPresentDirectory("store the home of channel") { directory throws(Errno) -> Void? in
+      let removed: Void? = try ignoring(
+        .noSuchFile, directory.descriptor.unlink(ChannelHome.fileName))
+      // Also if the file is missing: an earlier call may have removed it, and failed here.
+      if let failure = directory.trySyncNames() { throw failure }
+      return removed
     }
   }
 
