@@ -346,9 +346,13 @@ import WormholeSyscalls
   @Test func aFileThatIsTooLargeIsReplaced() throws {
     let channel = container.channel("c", of: String.self)
     try channel.put(String(repeating: "x", count: 3000))
-    let small = try meeting.another { $0.maximumValueBytes = 1000 }.channel("c", of: String.self)
+    let tight = try meeting.another { $0.maximumValueBytes = 1000 }
+    let small = tight.channel("c", of: String.self)
     #expect(try failure { _ = try small.value }.code == .tooLarge)
     #expect(try failure { try small.update { $0 = "y" } }.code == .tooLarge)
+    let other = tight.channel("d", of: String.self)
+    let error = try failure { try tight.update(small, other) { $0 = $1 } }
+    #expect(error.code == .tooLarge && error.subject == "c")
     #expect(try channel.value?.count == 3000, "an update replaces nothing that it has not read")
     try small.put("y")
     #expect(try small.value == "y")

@@ -106,17 +106,19 @@ private struct GroupChange {
   private mutating func commitAll(
     _ body: ([Slot.Content]) throws -> [SlotChange]
   ) throws -> Bool {
-    var found: [FoundFile] = []
+    var (found, contents): ([FoundFile], [Slot.Content]) = ([], [])
     for index in slots.indices {
+      let (file, content): (FoundFile, Slot.Content)
       if let known = executors[index].known() {
-        found.append(known)
+        let directory = executors[index].directory
+        (file, content) = (known, try slots[index].content(of: known, in: directory, operation))
       } else {
         if executors[index].beginAnewIfMoved() { return false }
-        found.append(try slots[index].find(in: executors[index].directory, operation))
+        (file, content) = try slots[index].findForChange(
+          in: executors[index].directory, operation)
       }
-    }
-    let contents = try slots.indices.map { index in
-      try slots[index].content(of: found[index], in: executors[index].directory, operation)
+      found.append(file)
+      contents.append(content)
     }
     let changes = try UpdatesUnderWay.inside(slots[0].container.identity) { try body(contents) }
     for (slot, change) in zip(slots, changes) {

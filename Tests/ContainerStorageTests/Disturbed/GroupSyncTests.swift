@@ -82,4 +82,22 @@ import WormholeSyscalls
     // The locks are free.
     #expect(try [left.add(), right.add()] == [2, 2])
   }
+
+  /// The body learns the size of a value that it cannot have, as in a change of one value.
+  @Test func aValueThatIsTooLargeToReadIsReplaced() throws {
+    let large = try BinaryEncoder().encode(String(repeating: "x", count: 2000))
+    try right.change("put") { _ in .put(large) }
+    var options = ContainerOptions.testing()
+    options.largestFile = 1000
+    let small = try Container.open(container.path, options: options)
+    let slots = try ["left", "right"].map { try small.slot(.channels, $0) }
+    #expect(try failure { _ = try slots[1].read() }.code == .tooLarge)
+    try small.change(slots, "move") { contents in
+      guard case .tooLarge = contents[1] else { throw Missing() }
+      return try [.none, .put(BinaryEncoder().encode(5))]
+    }
+    #expect(try left.number() == 1)
+    #expect(try right.number() == 5)
+    #expect(try slots[1].number() == 5)
+  }
 }
