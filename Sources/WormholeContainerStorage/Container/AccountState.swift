@@ -91,7 +91,19 @@ struct AccountState: Hashable, Sendable {
       guard error == .noSuchFile, making else { throw error }
     }
     try ignoring(.fileExists, directory.makeDirectory(name, mode: 0o700))
+    try syncNames(in: directory)
     return try directory.open(name, [.path, .directory])
+  }
+
+  /// What is written below a new directory is durable only with the directory's own name.
+  private static func syncNames(in directory: borrowing Descriptor) throws(Errno) {
+    do throws(Errno) {
+      // A descriptor for a path syncs nothing.
+      try directory.open(".", .readOnlyDirectory).sync()
+    } catch {
+      // A directory that is not readable cannot be synced; some file systems sync no directory.
+      guard error == .accessDenied || error == .invalidArgument else { throw error }
+    }
   }
 
   /// Returns why another user may have written the content of a directory; nil if no other user can

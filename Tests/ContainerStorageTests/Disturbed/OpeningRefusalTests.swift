@@ -109,6 +109,31 @@ import WormholeSyscalls
     }
   }
 
+  /// A launch command below is on disk only if the names of all new directories are.
+  @Test func eachNewDirectoryOfTheStateIsSynced() throws {
+    let state = try AccountState(
+      variable: { [path = folder.path] in $0 == "XDG_STATE_HOME" ? path : nil }, home: nil)
+    func syncs(_ names: String...) throws -> [String] {
+      let calls = try FaultPoints.with { _ = try state.open(names, making: true) }
+      return calls.filter { $0.hasPrefix("fsync ") }.map { UserPath($0).name }
+    }
+    let base = UserPath(folder.path).name
+    #expect(try syncs("wormhole", "starts", "key") == [base, "wormhole", "starts"])
+    #expect(try syncs("wormhole", "starts", "other") == ["starts"])
+    #expect(try syncs("wormhole", "starts", "key") == [], "once")
+    for error in [Errno.accessDenied, .invalidArgument] {
+      try FaultPoints.with([FaultRule(.fsync, .fail(error))]) {
+        _ = try state.open(["on \(error.rawValue)"], making: true)
+      }
+    }
+    let error = try failure {
+      try FaultPoints.with([FaultRule(.fsync, .fail(.inputOutput))]) {
+        _ = try state.open(["off"], making: true)
+      }
+    }
+    #expect(error.errno == Errno.inputOutput.rawValue)
+  }
+
   /// A directory above that the user may not read cannot be synced; a failed sync is an error.
   @Test func aParentThatCannotBeSyncedIsNoErrorUnlessTheSyncFails() throws {
     let calls = try FaultPoints.with {
