@@ -217,16 +217,36 @@ import Testing
     }
   }
 
-  /// A file that lacks a part of the value is worse than none.
-  @Test func aConflictCannotBeSwallowed() {
-    struct Swallowing: Encodable {
-      func encode(to encoder: any Encoder) throws {
-        var list = encoder.unkeyedContainer()
-        try? list.encode(Shape([.list, .dictionary]))
+  /// A single value replaces neither a container nor another value.
+  @Test func onePlaceHasOneSingleValue() throws {
+    let reason = "two values in the same place"
+    for kinds in [
+      [Shape.Kind.leaf, .leaf], [.list, .leaf], [.dictionary, .leaf], [.row, .leaf], [.leaf, .row],
+      [.row, .row], [.dictionary, .row],
+    ] {
+      explains(.invalidValue, "cannot write property list: \(reason)") {
+        _ = try BinaryEncoder().encode(Shape(kinds))
+      }
+      let shapes = [Shape([.leaf]), Shape(kinds), Shape([.list])]
+      explains(.invalidValue, "cannot write property list at 'shapes[1]': \(reason)") {
+        _ = try BinaryEncoder().encode(["shapes": shapes])
       }
     }
-    expect(.invalidValue) { _ = try BinaryEncoder().encode(Swallowing()) }
-    expect(.invalidValue) { _ = try BinaryEncoder().encode([[Swallowing()]]) }
+    #expect(try PropertyListValue(encoding: [Shape([.row]), Shape([.leaf])]) == [[1], "leaf"])
+  }
+
+  /// A file that lacks a part of the value is worse than none.
+  @Test(arguments: [[Shape.Kind.list, .dictionary], [.list, .leaf], [.leaf, .leaf]])
+  fileprivate func aConflictCannotBeSwallowed(_ kinds: [Shape.Kind]) {
+    struct Swallowing: Encodable {
+      let kinds: [Shape.Kind]
+      func encode(to encoder: any Encoder) throws {
+        var list = encoder.unkeyedContainer()
+        try? list.encode(Shape(kinds))
+      }
+    }
+    expect(.invalidValue) { _ = try BinaryEncoder().encode(Swallowing(kinds: kinds)) }
+    expect(.invalidValue) { _ = try BinaryEncoder().encode([[Swallowing(kinds: kinds)]]) }
   }
 
   /// As if it had not been tried: neither counted nor in the way of the next one.
@@ -349,7 +369,8 @@ import Testing
 
 /// A value that asks its encoder for several containers, one after the other.
 private struct Shape: Encodable {
-  enum Kind { case leaf, list, dictionary }
+  /// A row is a list that is encoded as a single value.
+  enum Kind { case leaf, list, dictionary, row }
 
   let kinds: [Kind]
 
@@ -361,6 +382,9 @@ private struct Shape: Encodable {
       case .leaf:
         var place = encoder.singleValueContainer()
         try place.encode("leaf")
+      case .row:
+        var place = encoder.singleValueContainer()
+        try place.encode([1])
       case .list: _ = encoder.unkeyedContainer()
       case .dictionary: _ = encoder.container(keyedBy: PathKey.self)
       }

@@ -119,7 +119,17 @@ struct SinglePlace: SingleValueEncodingContainer {
 
   var codingPath: [any CodingKey] { writer.path(of: link) }
 
+  /// Fails if the place has a value: the second one would replace the first without a trace.
+  ///
+  /// Foundation's encoder ends the process in this case.
+  private func claim() {
+    guard writer.links[Int(link)].value < BinaryWriter.ElementLink.removed, writer.failure == nil
+    else { return }
+    writer.failure = PropertyListError(.invalidValue, "two values in the same place")
+  }
+
   private func put<T>(_ object: UInt32, _ value: T) throws {
+    claim()
     try writer.put(object, of: value, at: link)
   }
 
@@ -138,7 +148,10 @@ struct SinglePlace: SingleValueEncodingContainer {
   func encode(_ value: UInt16) throws { try encode(Int64(value)) }
   func encode(_ value: UInt32) throws { try encode(Int64(value)) }
   func encode(_ value: UInt64) throws { try put(writer.add(value), value) }
-  func encode<T: Encodable>(_ value: T) throws { try writer.encode(single: value, at: link) }
+  func encode<T: Encodable>(_ value: T) throws {
+    claim()
+    try writer.encode(single: value, at: link)
+  }
 }
 
 extension BinaryWriter {
