@@ -72,9 +72,15 @@ struct TreeStack {
 
   private mutating func count(at offset: Int) throws(PropertyListError) {
     objects += 1
-    guard objects <= min(limits.objects, limits.reached) else {
-      throw .limit(.objects, limits, at: offset)
-    }
+    guard objects <= limits.tree.count else { throw .limit(limits.tree.bound, limits, at: offset) }
+  }
+}
+
+extension PropertyListLimits {
+  /// The number of objects that a text may have, where nothing is shared, and the limit that sets
+  /// the number.
+  fileprivate var tree: (count: Int, bound: PropertyListError.Bound) {
+    reached < objects ? (reached, .reached) : (objects, .objects)
   }
 }
 
@@ -128,7 +134,7 @@ struct TreeWalk {
       }
       objects += 2 * values.count
     }
-    guard objects < min(limits.objects, limits.reached) else { throw .limit(.objects, limits) }
+    guard objects < limits.tree.count else { throw .limit(limits.tree.bound, limits) }
     return item
   }
 

@@ -92,6 +92,27 @@ import Testing
     }
   }
 
+  /// Nothing is shared in a text, so both limits count the same objects.
+  @Test func theSmallerLimitOfATextIsNamed() throws {
+    let value: PropertyListValue = [1, 2, 3]
+    for (objects, reached, bound) in [(9, 3, "reached"), (3, 9, "objects"), (3, 3, "objects")] {
+      var limits = PropertyListLimits()
+      (limits.objects, limits.reached) = (objects, reached)
+      for form in [PropertyListForm.xml, .json] {
+        let text = try value.written(as: form)
+        let written = try #require(throws: PropertyListError.self) {
+          try value.written(as: form, limits: limits)
+        }
+        let read = try #require(throws: PropertyListError.self) {
+          try PropertyListValue(reading: text, limits: limits)
+        }
+        for error in [written, read] {
+          #expect(error.reason.hasSuffix("(limit: \(bound))"), "\(error)")
+        }
+      }
+    }
+  }
+
   @Test func anObjectTooManyIsFoundWhereItStands() {
     var limits = PropertyListLimits()
     limits.objects = 3
