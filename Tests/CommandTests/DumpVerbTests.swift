@@ -93,6 +93,12 @@ import WormholeSyscalls
     }
   }
 
+  /// Nothing is shared in a line, so both limits count the same objects.
+  @Test func aLineMayHaveTheObjectsThatTheLargestValueNeeds() {
+    let most = 5 * PropertyListLimits.default.reached
+    #expect(min(DumpLine.limits.objects, DumpLine.limits.reached) > most)
+  }
+
   private func delay(in dump: String) -> Date? {
     dump.firstMatch(of: /"notBefore":"([^"]*)"/).flatMap { DumpValue.date(String($0.1)) }
   }

@@ -31,6 +31,8 @@ enum DumpLine {
     var limits = PropertyListLimits.output
     limits.depth = 2 * limits.depth + 2
     limits.objects = 5 * limits.reached + 64
+    // Nothing is shared in a line.
+    limits.reached = limits.objects
     return limits
   }()
 
