@@ -34,6 +34,26 @@ import WormholeSyscalls
     #expect(try bridge.names() == ["b"])
   }
 
+  /// The last message that may be kept comes once more if its bridge was killed after keeping it.
+  @Test func asManyMessagesAsMayBeAreKept() throws {
+    let bridge = try BridgeFolder(["in", Self.other], of: container.storage)
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "m", from: "")
+    let kept = KeptMessage(FlowEntry(.message, to: "bob", name), [1], "closed")
+    func add(_ number: Int) throws { try KeptMessages.add(kept, number, of: "f", bridge) }
+    for number in 2...KeptMessages.most {
+      try bridge.write(number.fileName(of: "f") + KeptMessages.mark, [1], sync: false)
+    }
+    try add(1)
+    #expect(try bridge.names().count == KeptMessages.most)
+    for number in [1, KeptMessages.most] { try add(number) }
+    #expect(try failure { try add(KeptMessages.most + 1) }.code == .full)
+    #expect(try bridge.names().count == KeptMessages.most)
+    let last = KeptMessages.most.fileName(of: "f") + KeptMessages.mark
+    #expect(try bridge.read(last)?["reason"]?.stringValue == "closed")
+  }
+
   // MARK: Status
 
   @Test func theStatusIsWrittenWhenItHasChangedOrIsOld() throws {

@@ -19,7 +19,10 @@ enum KeptMessages {
   static func add(
     _ message: KeptMessage, _ number: Int, of flow: String, _ folder: BridgeFolder
   ) throws(WormholeError) {
-    guard try files(in: folder).count < most else {
+    let file = number.fileName(of: flow) + mark
+    let files = try files(in: folder)
+    // A bridge that was killed before the cursor passed the message keeps the message once more.
+    guard files.count < most || files.contains(file) else {
       throw WormholeError(
         .full, "keep message", message.name.id,
         because: "\(most) messages of the machine wait for receivers that cannot have them",
@@ -27,7 +30,7 @@ enum KeptMessages {
           + "lists them")
     }
     try folder.write(
-      number.fileName(of: flow) + mark,
+      file,
       [
         Key.receiver: .string(message.receiver), Key.name: .string(message.name.text),
         Key.reason: .string(message.reason), Key.body: .data(Data(message.body)),
