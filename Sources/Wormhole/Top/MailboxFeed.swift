@@ -116,14 +116,17 @@ package final class MailboxFeed: Sendable {
     lazy var inHand = messagesInHand()
     var told: Set<MessageName> = []
     for claim in claims where told.insert(claim.name).inserted {
+      let all = claims.filter { $0.name == claim.name }
+      // A worker's claim of the next attempt follows the end of the one before.
+      let next = holder === home ? nil : all.last { !$0.isSameAttempt(as: claim) }
       // A renewed claim has another name: the message is claimed as before.
-      let isRenewed = claims.filter { $0.name == claim.name }.count > 1
+      let isRenewed = all.count > 1 && next == nil
       if holder === home, home.folder == .queues {
         // A worker returns a message there for its next attempt. The next claim is reported by the
         // feed of the worker that takes the message.
         if present.contains(claim.name) { tell(.requeued, claim.name, claim.attempt) }
       } else if present.contains(claim.name) {
-        if !isRenewed { tell(.claimed, claim.name, claim.attempt) }
+        if !isRenewed { tell(.claimed, claim.name, (next ?? claim).attempt) }
       } else if ((try? home.status(of: claim.name.text, in: .inbox)) ?? nil) != nil {
         tell(.requeued, claim.name, claim.attempt)
       } else if ((try? home.status(of: claim.name.text, in: .dead)) ?? nil) == nil,
@@ -205,6 +208,12 @@ package final class MailboxFeed: Sendable {
       return state.feeds + state.workers.values
     }
     for feed in feeds { feed.stop() }
+  }
+}
+
+extension ClaimedName {
+  fileprivate func isSameAttempt(as other: ClaimedName) -> Bool {
+    attempt == other.attempt && isInterrupted == other.isInterrupted
   }
 }
 

@@ -168,4 +168,35 @@ import WormholeSyscalls
     #expect(!events.all.contains { $0.hasPrefix("acknowledged") })
     #expect(try jobs.messages.count == 1)
   }
+
+  /// A worker may end an attempt and begin the next one before the names are read.
+  @Test func aClaimOfTheNextAttemptIsReported() throws {
+    let meeting = try Meeting()
+    let queue = try meeting.container.storage.member("jobs", in: .queues)
+    let (worker, presence) = try queue.makeWorker(deadline: nil)
+    let events = events
+    let gate = Monitor(false)
+    let feed = try #require(
+      try MailboxFeed("jobs", .queues, in: meeting.container, isNew: false) { event in
+        events.add("\(event.step.rawValue) \(event.attempt)")
+        // The names that change meanwhile are reported together.
+        _ = gate.wait(until: .now + .seconds(60)) { $0 ? true : nil }
+      })
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "one", from: "")
+    let first = ClaimedName(name, attempt: 1, claim: 1)
+    let second = ClaimedName(name, attempt: 2, claim: 2)
+    try worker.place([1], as: first.text, in: .claimed, durability: .process)
+    try waitFor("claimed 1")
+    let place = [meeting.path, "queues/jobs/workers", worker.escaped, "claimed"]
+    let claims = try Descriptor.open(
+      path: place.joined(separator: "/"), [.readOnly, .directory])
+    try claims.rename(first.text, to: claims, second.text)
+    gate.signal { $0 = true }
+    try waitFor("claimed 2")
+    feed.stop()
+    #expect(events.all == ["claimed 1", "claimed 2"])
+    withExtendedLifetime(presence) {}
+  }
 }
