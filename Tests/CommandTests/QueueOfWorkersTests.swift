@@ -37,6 +37,34 @@ import WormholeSyscalls
     #expect(try stage.run("wormhole queue jobs --kind String").status == .exited(64))
   }
 
+  /// A queue has no outcomes: those of the member of the same name are neither listed nor removed.
+  @Test func theOutcomesOfAMemberAreNotTheQueues() throws {
+    let stage = try Stage()
+    let made = try stage.run(
+      """
+      set -e; wormhole send --queue jobs one; wormhole send --to jobs two
+      wormhole send --to watch --from jobs --id a it
+      cd hole/members/watch/inbox
+      for file in *; do
+        mv $file ../../jobs/receipts/$(echo $file | sed s/,n01,/,r01,/).cancelled
+      done
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    for options in [
+      "--queue --contexts", "--queue --outcomes", "--queue --remove-outcomes",
+      "--member --queue --remove-outcomes",
+    ] {
+      let refused = try stage.run("wormhole queue jobs \(options)")
+      #expect(refused.status == .exited(64), "\(options): \(refused.output)")
+      #expect(refused.errors.contains("and --queue exclude each other"), "\(refused.errors)")
+    }
+    let listed = try stage.run("wormhole queue jobs --outcomes | cut -f1")
+    #expect(listed.output == "a\n", "\(listed.errors)")
+    #expect(
+      try stage.run("wormhole queue jobs --member --remove-outcomes").status == .exited(0))
+    #expect(try stage.run("wormhole queue jobs --outcomes").output == "")
+  }
+
   /// Only the names of the messages are kept: about 70 bytes for each.
   @Test func aLongQueueIsListedWithLittleMemory() throws {
     let stage = try Stage()

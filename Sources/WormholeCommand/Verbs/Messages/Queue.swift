@@ -20,7 +20,8 @@ extension Verb {
         + "number of messages, bytes, and time of sending. A dash stands for an unknown field. "
         + "With --json, writes one object per line.",
       "NAME is a member, or a queue of several workers. If NAME is both, --member or --queue "
-        + "decides. A queue has no contexts, and no outcomes of its own.",
+        + "decides. A queue has no contexts, and no outcomes of its own: --queue excludes "
+        + "--contexts, --outcomes and --remove-outcomes.",
       "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
         + "sending, and reason. A dead letter stays until it is retried or discarded.",
       "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
@@ -58,7 +59,8 @@ extension Verb {
     }
     if invocation.has(.purge) { return try invocation.purge(name) }
     if invocation.has(.clear) {
-      let count = try invocation.open(create: false).peer(name).removePendingOutcomes()
+      let peer = try invocation.addressee(name, in: try invocation.open(create: false))
+      let count = try peer.removePendingOutcomes()
       invocation.output.explain("\(count) outcomes removed")
       try invocation.output.ofDone.write(
         end: "pending", from: name, count: count)
@@ -72,11 +74,15 @@ extension Verb {
 
 extension Invocation {
   /// Returns the member or the queue that has the name.
-  private func addressee(_ name: String, in container: SharedContainer) throws -> Peer {
-    guard !has(.ofMember) || !has(.ofQueue) else {
-      throw Failure.usage("cannot queue: --member and --queue exclude each other")
+  fileprivate func addressee(_ name: String, in container: SharedContainer) throws -> Peer {
+    // What only a member has.
+    let ofMember = [Option.ofMember, .contexts, .outcomes, .clear].first(where: has)
+    if let ofMember {
+      guard !has(.ofQueue) else {
+        throw Failure.usage("cannot queue: --\(ofMember.name) and --queue exclude each other")
+      }
+      return container.peer(name)
     }
-    if has(.ofMember) || has(.contexts) || has(.outcomes) { return container.peer(name) }
     guard try has(.ofQueue) || container.queues().contains(name) else {
       return container.peer(name)
     }
