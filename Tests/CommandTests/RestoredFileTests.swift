@@ -35,6 +35,40 @@ import WormholeSyscalls
     #expect(try done("wormhole queue till | cut -f 1") == "next\n")
   }
 
+  /// Everything else of a dump that has lost a line, or got one, is restored.
+  @Test func aDumpWithoutOneOfItsLinesIsNoticed() throws {
+    _ = try done(
+      """
+      set -e; wormhole put a 1; wormhole put b 2; wormhole defaults write cinema rows 12
+      wormhole send --to till x; wormhole dump --messages >whole
+      """)
+    for (line, missing) in [
+      (#""channel":"a""#, "1 of 2 channels are missing"),
+      (#""suite":"#, "1 of 1 suites are missing"),
+      (#""message":"#, "1 of 1 messages are missing"),
+    ] {
+      let cut = try stage.run(
+        "rm -rf copy; grep -v '\(line)' whole >cut; \(Self.other) restore <cut")
+      #expect(cut.status == .exited(65), "\(line): \(cut.errors)")
+      #expect(
+        cut.errors.contains("by its last line, \(missing); everything else was restored"),
+        "\(cut.errors)")
+      #expect(try done("\(Self.other) get b") == "2\n")
+    }
+    let more = try stage.run(
+      #"rm -rf copy; sed '1a {"channel":"more","value":1}' whole >long; "#
+        + "\(Self.other) restore <long")
+    #expect(more.status == .exited(65), "\(more.errors)")
+    #expect(more.errors.contains("it has 3 channels in place of 2; "), "\(more.errors)")
+    #expect(try done("\(Self.other) get more") == "1\n")
+    for end in ["[1,2]", #"[1,"2",3]"#, "[-1,0,0]", "[]"] {
+      try stage.directory.write("{\"end\":\(end)}\n", to: "d")
+      let outcome = try stage.run("wormhole restore <d")
+      #expect(outcome.status == .exited(65), "\(end)")
+      #expect(outcome.errors.contains("cannot restore line 1: 'end' has no three numbers"))
+    }
+  }
+
   /// The file has fewer bytes than its message states, as after a power cut.
   @Test func aShortenedFileKeepsNoLaterMessageOut() throws {
     _ = try done(

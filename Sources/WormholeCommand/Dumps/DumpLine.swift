@@ -71,7 +71,11 @@ enum DumpLine {
       }
       self = .piece(data)
     } else if case .array(let counts)? = object["end"] {
-      self = .end(counts.compactMap(\.intValue))
+      let numbers = counts.compactMap(\.intValue)
+      guard counts.count == 3, numbers.count == 3, numbers.allSatisfy({ $0 >= 0 }) else {
+        throw DumpProblem("'end' has no three numbers")
+      }
+      self = .end(numbers)
     } else {
       throw DumpProblem("not a line of a dump: no key states its kind")
     }

@@ -21,6 +21,9 @@ extension Verb {
         + "name stay as they are.",
       "A line that cannot be used ends the command: the error states the number of the line. "
         + "Nothing after the line is done, and everything before it is.",
+      "At the end, the numbers in the last line are compared with the channels, suites and "
+        + "messages that the dump has, also expired ones: a difference is an error that states "
+        + "what is missing, and everything that was restored stays.",
     ],
     [
       Example("wormhole restore <cinema.dump", "put a dump into the container"),
@@ -49,6 +52,8 @@ private struct Restore {
   private let durability: Durability?
   private let progress: Progress
   private var counts = (channels: 0, suites: 0, messages: 0)
+  /// The lines of the dump, with those of values and messages that have expired.
+  private var lines = (channels: 0, suites: 0, messages: 0)
   /// The counts of the last line.
   private var end: [Int]?
   /// The message whose file is being collected, and the bytes that are missing.
@@ -101,7 +106,24 @@ private struct Restore {
     let found = [counts.channels, counts.suites, counts.messages]
     progress.finish(
       "\(found[0]) channels, \(found[1]) suites and \(found[2]) messages were restored")
-    if end == nil { output.tell("the dump has no last line, and may be incomplete") }
+    guard let end else {
+      return output.tell("the dump has no last line, and may be incomplete")
+    }
+    var differences: [String] = []
+    let present = [
+      (lines.channels, "channels"), (lines.suites, "suites"), (lines.messages, "messages"),
+    ]
+    for (stated, (count, noun)) in zip(end, present) where stated != count {
+      differences.append(
+        count < stated
+          ? "\(stated - count) of \(stated) \(noun) are missing"
+          : "it has \(count) \(noun) in place of \(stated)")
+    }
+    guard !differences.isEmpty else { return }
+    throw Failure(
+      .data, "invalidValue",
+      "cannot restore the whole dump: by its last line, \(differences.joined(separator: ", ")); "
+        + "everything else was restored")
   }
 
   private mutating func put(_ bytes: [UInt8]) throws {
@@ -115,9 +137,15 @@ private struct Restore {
     switch line {
     case .begin, .piece: break
     case .names(let names): if !isReplacing { for name in names { try checkFree(name) } }
-    case .channel(let name, let value, let until): try put(name, value, until)
-    case .suite(let name, let values): try put(suite: name, values)
-    case .message(let message): try put(message)
+    case .channel(let name, let value, let until):
+      lines.channels += 1
+      try put(name, value, until)
+    case .suite(let name, let values):
+      lines.suites += 1
+      try put(suite: name, values)
+    case .message(let message):
+      lines.messages += 1
+      try put(message)
     case .end(let counts): end = counts
     }
   }
