@@ -1,10 +1,12 @@
 internal import Wormhole
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
+internal import WormholeSyscalls
 
 /// The named queues of this machine, and the moves of their homes.
 ///
-/// The command and the bridge both write the list, which has a file for each queue.
+/// The command and the bridge both write the list, which has a file for each queue. Each decides by
+/// what it has read, so both write within ``changing(_:within:_:)``.
 struct QueueList {
   struct Entry: Equatable {
     /// The next home, by an operator's command.
@@ -46,6 +48,37 @@ struct QueueList {
         move: list[Key.move]?.stringValue, heir: list[Key.heir]?.stringValue,
         term: list[Key.term]?.intValue ?? 0,
         before: (list[Key.before]?.arrayValue ?? []).compactMap(\.stringValue))
+    }
+  }
+
+  /// Runs the body while no other process changes the list.
+  ///
+  /// The lock is that of the directory. A suspended command may hold it, so no wait is without end.
+  ///
+  /// - Parameter patience: how long to wait for another process's change.
+  func changing<Value>(
+    _ queue: String, within patience: Duration, _ body: () throws(WormholeError) -> Value
+  ) throws(WormholeError) -> Value {
+    let directory = folder.directory
+    let end = Instant.now + patience
+    try naming("change queue", queue) { () throws(Errno) in
+      while try !directory.descriptor.tryLock(.exclusive) {
+        guard .now < end else { throw .busy }
+        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+      }
+    }
+    defer { try? directory.descriptor.unlock() }
+    return try body()
+  }
+
+  /// Stores the entry of a queue if the present entry is the known one; false otherwise.
+  func replace(
+    _ queue: String, _ known: Entry?, by entry: Entry?
+  ) throws(WormholeError) -> Bool {
+    try changing(queue, within: .milliseconds(100)) { () throws(WormholeError) in
+      guard try self.entry(queue) == known else { return false }
+      try replace(queue, by: entry)
+      return true
     }
   }
 

@@ -22,18 +22,35 @@ extension Bridge {
   ) throws(WormholeError) {
     let operation = "move queue"
     let list = try QueueList(of: container.storage)
-    guard var entry = try list.entry(name), entry.heir == nil else {
-      throw WormholeError(
-        .conflict, operation, name, because: "this machine is not its home",
-        hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
-          + "lost, give it up with 'wormhole bridge evict', and name the queue anew")
+    try list.changing(name, within: .seconds(10)) { () throws(WormholeError) in
+      guard var entry = try list.entry(name), entry.heir == nil else {
+        throw WormholeError(
+          .conflict, operation, name, because: "this machine is not its home",
+          hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
+            + "lost, give it up with 'wormhole bridge evict', and name the queue anew")
+      }
+      guard try Place.read(BridgeFolder(of: container.storage))?.machine != machine else {
+        throw WormholeError(
+          .conflict, operation, name, because: "this machine is its home already")
+      }
+      entry.move = machine
+      try list.replace(name, by: entry)
     }
-    guard try Place.read(BridgeFolder(of: container.storage))?.machine != machine else {
-      throw WormholeError(
-        .conflict, operation, name, because: "this machine is its home already")
+  }
+
+  /// Stores the entry of a queue; false if an operator has changed the entry since the last look.
+  ///
+  /// The operator's word is then seen by a look at once, and decides whether the step is repeated.
+  func replace(
+    queue name: String, by entry: QueueList.Entry?
+  ) throws(WormholeError) -> Bool {
+    let list = try QueueList(of: container.storage)
+    guard try list.replace(name, queues.entries[name], by: entry) else {
+      queues.nextLook = .longAgo
+      return false
     }
-    entry.move = machine
-    try list.replace(name, by: entry)
+    queues.entries[name] = entry
+    return true
   }
 
   func moveQueues(_ now: Instant) {
@@ -80,8 +97,7 @@ extension Bridge {
     var next = entry
     (next.heir, next.move, next.term) = (machine, nil, entry.term.addingClamped(1))
     next.before = Array((entry.before + [place.machine]).suffix(Elsewhere.mostBefore))
-    try QueueList(of: container.storage).replace(name, by: next)
-    queues.entries[name] = next
+    guard try replace(queue: name, by: next) else { return }
     queues.settled.remove(name)
     // The queue may have been given away before, and have come back.
     queues.free.remove(name)
@@ -100,10 +116,8 @@ extension Bridge {
     guard evicted[heir] == nil else {
       // The heir has not taken the queue, or is lost with the queue.
       try carrier.keep(name)
-      let list = try QueueList(of: container.storage)
-      try list.keep(term: entry.term, of: name)
-      try list.replace(name, by: nil)
-      queues.entries[name] = nil
+      try QueueList(of: container.storage).keep(term: entry.term, of: name)
+      guard try replace(queue: name, by: nil) else { return }
       queues.free.remove(name)
       return
     }
@@ -139,8 +153,7 @@ extension Bridge {
       entry.before = Elsewhere.joined(known?.before ?? [], heir.before)
       // A command about a home in a conflict stays.
       if known?.heir == nil { entry.move = known?.move }
-      try QueueList(of: container.storage).replace(name, by: entry)
-      queues.entries[name] = entry
+      guard try replace(queue: name, by: entry) else { return }
       queues.settled.remove(name)
       link?.nextBeat = .longAgo
       try settle(queue: name)
@@ -171,8 +184,7 @@ extension Bridge {
     let isFirst = next == machine && place.machine < machine
     entry.term = own.term.addingClamped(isFirst ? 2 : 1)
     entry.before = Elsewhere.joined(heir.before, own.before)
-    try QueueList(of: container.storage).replace(name, by: entry)
-    queues.entries[name] = entry
+    guard try replace(queue: name, by: entry) else { return }
     link?.nextBeat = .longAgo
   }
 

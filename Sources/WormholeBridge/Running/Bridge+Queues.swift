@@ -16,23 +16,26 @@ extension Bridge {
   ) throws(WormholeError) -> Bool {
     let operation = "carry queue"
     let list = try QueueList(of: container.storage)
-    if var entry = try list.entry(name) {
-      guard let heir = entry.heir else {
-        // A move that has not begun is taken back.
-        if entry.move != nil {
-          entry.move = nil
-          try list.replace(name, by: entry)
+    return try list.changing(name, within: .seconds(10)) { () throws(WormholeError) in
+      if var entry = try list.entry(name) {
+        guard let heir = entry.heir else {
+          // A move that has not begun is taken back.
+          if entry.move != nil {
+            entry.move = nil
+            try list.replace(name, by: entry)
+          }
+          return false
         }
-        return false
+        throw WormholeError(
+          .conflict, operation, name, because: "its home moves to machine \(heir)")
       }
-      throw WormholeError(.conflict, operation, name, because: "its home moves to machine \(heir)")
+      let home = try container.storage.existingMember(name, in: .queues)
+      try home?.checkHome(operation, .conflict, hint: "name the queue on that machine")
+      var entry = QueueList.Entry()
+      if let term = try list.keptTerm(of: name) { entry.term = term.addingClamped(1) }
+      try list.replace(name, by: entry)
+      return true
     }
-    let home = try container.storage.existingMember(name, in: .queues)
-    try home?.checkHome(operation, .conflict, hint: "name the queue on that machine")
-    var entry = QueueList.Entry()
-    if let term = try list.keptTerm(of: name) { entry.term = term.addingClamped(1) }
-    try list.replace(name, by: entry)
-    return true
   }
 
   /// Looks at the queues, with or without a connection.
@@ -218,8 +221,7 @@ extension Bridge {
       }
       if known != proxy.machine { try findWorked(now) }
       if entry != nil {
-        try QueueList(of: container.storage).replace(name, by: nil)
-        queues.entries[name] = nil
+        guard try replace(queue: name, by: nil) else { return }
         queues.free.remove(name)
         queues.late = queues.late.filter { $0.key.queue != name }
       }

@@ -213,6 +213,49 @@ import WormholeSyscalls
     #expect(try machine.entry("jobs") == entry)
   }
 
+  /// An operator's command comes between two looks, and a rival's heartbeat before the second one.
+  @Test func aCommandThatTheBridgeHasNotReadIsNotOverwritten() throws {
+    let machine = try bridges(1)[0]
+    try nameQueue(on: [machine])
+    func hear(term: Int) throws {
+      let heir = Heartbeat.Heir(machine: machine.machine, term: term, before: [Self.first])
+      try machine.hear(Self.first, heirs: ["jobs": heir])
+    }
+    var entry = QueueList.Entry()
+    for isTakenBack in [false, true] {
+      if isTakenBack {
+        #expect(try !Bridge.addQueue("jobs", of: machine.container))
+      } else {
+        try Bridge.moveQueue("jobs", to: Self.second, of: machine.container)
+      }
+      entry.move = isTakenBack ? nil : Self.second
+      try hear(term: entry.term + 1)
+      #expect(try machine.entry("jobs") == entry)
+      machine.look()
+      (entry.term, entry.before) = (entry.term + 1, [Self.first])
+      try hear(term: entry.term)
+      #expect(try machine.entry("jobs") == entry)
+    }
+  }
+
+  @Test func oneProcessChangesTheListAtATime() throws {
+    let machine = try bridges(1)[0]
+    let one = try QueueList(of: machine.container.storage)
+    let other = try QueueList(of: machine.container.storage)
+    var refusal: WormholeError?
+    try one.changing("jobs", within: .zero) { () throws(WormholeError) in
+      do throws(WormholeError) {
+        _ = try other.replace("jobs", nil, by: QueueList.Entry())
+      } catch {
+        refusal = error
+      }
+    }
+    #expect(refusal != nil)
+    #expect(try other.replace("jobs", nil, by: QueueList.Entry()))
+    #expect(try !one.replace("jobs", nil, by: nil))
+    #expect(try one.entry("jobs") == QueueList.Entry())
+  }
+
   /// A message to the queue of a member that wants no outcome.
   private func message() throws -> (MessageName, [UInt8]) {
     let container = try SharedContainer(directory: folder.path + "/sender")
