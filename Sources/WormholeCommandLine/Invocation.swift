@@ -39,6 +39,10 @@ package struct Invocation: Sendable {
     options.filter { $0.name == option.name }.map(\.value)
   }
 
+  /// Returns a whole number: decimal digits, which may have a sign before them.
+  ///
+  /// A number is a quantity, of which `+5` is a usual form; a port is a name in digits, and has no
+  /// sign.
   package func number(_ option: Option, least: Int = 0) throws(Failure) -> Int? {
     guard let text = value(option) else { return nil }
     guard let number = Int(text), number >= least else {

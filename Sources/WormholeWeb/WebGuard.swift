@@ -79,9 +79,12 @@ package struct WebAddress: Sendable, Equatable {
 
   /// Parses a text; nil unless it is an address in digits and a port.
   package init?(_ text: String) {
-    guard let colon = text.utf8.lastIndex(of: 0x3A),
-      let port = UInt16(text[text.index(after: colon)...])
-    else { return nil }
+    guard let colon = text.utf8.lastIndex(of: 0x3A) else { return nil }
+    let digits = text[text.index(after: colon)...]
+    // An integer's text may have a sign, which a port has not.
+    guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits) else {
+      return nil
+    }
     var host = text[..<colon].utf8
     if host.first == 0x5B, host.last == 0x5D { host = host.dropFirst().dropLast() }
     self.host = text[..<colon] == "localhost" ? "127.0.0.1" : String(Substring(host))

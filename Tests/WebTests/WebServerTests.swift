@@ -184,6 +184,10 @@ import WormholeSyscalls
     {
       #expect(WebAddress(text) == nil, "\(text)")
     }
+    for port in ["", "+80", "-0", "+0", " 80", "80 ", "8_0", "0x50", "\u{0668}\u{0660}"] {
+      #expect(WebAddress("127.0.0.1:\(port)") == nil, "\(port)")
+      #expect(WebAddress("[::1]:\(port)") == nil, "\(port)")
+    }
   }
 }
 
