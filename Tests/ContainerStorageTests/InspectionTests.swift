@@ -41,6 +41,21 @@ import WormholeSyscalls
     #expect(try problems().count == 1)
   }
 
+  /// The time is over before the second look, which confirms the finding.
+  @Test func aFindingThatIsConfirmedLateIsReported() throws {
+    let directory = try open("/channels/n")
+    try directory.open("bad", [.writeOnly, .create], mode: 0o600).write("not a property list")
+    try directory.rename("bad", to: directory, "value.plist")
+    var time = Duration.milliseconds(25)
+    let findings = try eventually("there is time for the first look") { () -> [Diagnosis]? in
+      let (findings, unchecked) = try container.inspect(within: time)
+      time *= 2
+      return unchecked == 0 ? findings : nil
+    }
+    let found = try #require(findings.first { $0.subject == "channels/n/value.plist" })
+    #expect(found.isRepairable)
+  }
+
   /// A copy of another machine's channel is in order; a home that cannot be read is not.
   @Test func aHomeThatCannotBeReadIsAProblem() throws {
     try slot.setHome(ChannelHome(machine: "other"))

@@ -30,8 +30,9 @@ extension Inspection {
   mutating func inspectSlots(
     in listing: OpenDirectory, _ folder: Container.Folder
   ) throws(Errno) {
-    for file in try listing.descriptor.names().sorted() where hasTime() {
+    for file in try listing.descriptor.names().sorted() {
       let path = "\(folder.rawValue)/\(file)"
+      guard slots?.contains(path[...]) != false, hasTime() else { continue }
       look(at: path) { inspection in
         let allowance = folder.allowance(for: file)
         guard EscapedName.unescape(file, allowance: allowance) != nil,

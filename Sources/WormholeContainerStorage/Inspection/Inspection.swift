@@ -8,12 +8,15 @@ struct Inspection {
   private(set) var findings: [Diagnosis] = []
   /// When to stop checking values; nil for never.
   let deadline: Instant?
+  /// The paths of the slots to check; nil for all.
+  let slots: Set<Substring>?
   /// The number of values that were not checked, because the deadline had passed.
   private(set) var unchecked = 0
 
-  init(_ container: Container, until deadline: Instant? = nil) {
+  init(_ container: Container, until deadline: Instant? = nil, slots: Set<Substring>? = nil) {
     self.container = container
     self.deadline = deadline
+    self.slots = slots
   }
 
   /// Whether there is time to check one more value; counts the value otherwise.
@@ -304,6 +307,14 @@ struct Inspection {
   }
 }
 
+extension Diagnosis {
+  /// The path of the slot that has the subject; nil for a subject that is not below a directory.
+  fileprivate var slot: Substring? {
+    let parts = subject.split(separator: "/", maxSplits: 2)
+    return parts.count == 3 ? subject[..<parts[1].endIndex] : nil
+  }
+}
+
 extension FileSystemStatus {
   static let tmpfs: UInt32 = 0x0102_1994
 
@@ -336,7 +347,8 @@ extension Container {
 
   /// Inspects the container for a limited time, and changes nothing.
   ///
-  /// - Parameter time: the time after which no further value is checked.
+  /// - Parameter time: the time after which no further value is checked; a value with a repairable
+  ///   finding is checked again nevertheless.
   /// - Returns: the findings, and the number of values that were not checked.
   package func inspect(
     within time: Duration
@@ -345,16 +357,19 @@ extension Container {
     let (findings, unchecked) = try look(until: deadline)
     guard findings.contains(where: \.isRepairable) else { return (findings, unchecked) }
     let _: Void? = Monitor(()).wait(until: .now + .milliseconds(50)) { _ in nil }
-    let again = Set(try look(until: deadline + time).findings)
+    // Only the slots with a finding are checked again, and all of them: with a deadline, a finding
+    // that was not confirmed in time would be left out. This takes no longer than the first time.
+    let slots = Set(findings.filter(\.isRepairable).compactMap(\.slot))
+    let again = Set(try look(until: nil, slots: slots).findings)
     return (findings.filter { !$0.isRepairable || again.contains($0) }, unchecked)
   }
 
   private func look() throws(WormholeError) -> [Diagnosis] { try look(until: nil).findings }
 
   private func look(
-    until deadline: Instant?
+    until deadline: Instant?, slots: Set<Substring>? = nil
   ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
-    var inspection = Inspection(self, until: deadline)
+    var inspection = Inspection(self, until: deadline, slots: slots)
     try naming("inspect container", path, inspection.run())
     return (inspection.findings, inspection.unchecked)
   }
