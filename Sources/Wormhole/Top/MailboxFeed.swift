@@ -24,6 +24,8 @@ package final class MailboxFeed: Sendable {
   private struct State {
     var feeds: [DirectoryFeed] = []
     var workers: [String: DirectoryFeed] = [:]
+    /// Whether a worker that is found is reported: at the start, those of a new queue are.
+    var tellsWorkers: Bool
     /// Names that were listed a moment ago, and may be reported once more, each behind its part.
     var listed: Set<String> = []
     var listedAt = Instant(nanoseconds: 0)
@@ -31,9 +33,11 @@ package final class MailboxFeed: Sendable {
 
   private let home: MemberDirectory
   private let path: [String]
-  private let state = Monitor(State())
+  private let state: Monitor<State>
   /// Held while the workers are compared with those that are known.
   private let workerTurn = Monitor(0)
+  /// Compares all workers once more after a refused call.
+  private let comparison: Worker
   private let handler: @Sendable (Event) -> Void
 
   /// - Parameters:
@@ -47,12 +51,14 @@ package final class MailboxFeed: Sendable {
     self.home = home
     path = [folder.rawValue, home.escaped]
     self.handler = handler
+    state = Monitor(State(tellsWorkers: isNew))
+    comparison = Worker(on: WorkQueue(), staysOnQueue: true, container.options.time)
     let parts: [MemberDirectory.Part] =
       folder == .queues
       ? [.inbox, .later, .claimed, .dead] : [.inbox, .later, .claimed, .dead, .context]
     for part in parts { try add(part) }
     if folder == .queues {
-      try watchWorkers(isNew)
+      try watchWorkers()
     }
     if isNew { for part in parts { reportAll(in: part) } }
   }
@@ -157,20 +163,19 @@ package final class MailboxFeed: Sendable {
 
   // MARK: Workers
 
-  private func watchWorkers(_ isNew: Bool) throws(WormholeError) {
+  private func watchWorkers() throws(WormholeError) {
+    comparison.begin { [weak self] in self?.compareWorkers() }
     let feed = try DirectoryFeed(
       home.container, path + [MemberDirectory.Part.workers.rawValue], .names
     ) { [weak self] change in
-      if case .names(let names) = change { self?.reportWorkers(names) }
+      switch change {
+      case .names(let names): self?.reportWorkers(names)
+      case .replaced, .polled, .lost: self?.compareWorkers()
+      }
     }
     state.withLock { $0.feeds.append(feed) }
     // Listed after the watch has begun: a worker that joins in between is in the listing.
-    workerTurn.withLock { _ in
-      for worker in (try? home.workers()) ?? [] where !isKnown(worker.escaped) {
-        add(worker: worker)
-        if isNew { tell(.workerJoined, sender: nil) }
-      }
-    }
+    compareWorkers()
   }
 
   private func isKnown(_ worker: String) -> Bool {
@@ -179,22 +184,61 @@ package final class MailboxFeed: Sendable {
 
   private func reportWorkers(_ names: [String]) {
     workerTurn.withLock { _ in
-      for name in names.unique.compactMap({ MemberDirectory.WorkerName($0) }) {
-        if let worker = (try? home.worker(name)) ?? nil {
-          guard !isKnown(name.text) else { continue }
-          add(worker: worker)
-          tell(.workerJoined, sender: nil)
-        } else if let feed = state.withLock({ $0.workers.removeValue(forKey: name.text) }) {
-          feed.stop()
-          tell(.workerLeft, sender: nil)
+      check(names.unique.compactMap { MemberDirectory.WorkerName($0) }, isTold: true)
+    }
+  }
+
+  /// Compares all workers with those that are known.
+  private func compareWorkers() {
+    workerTurn.withLock { _ in
+      // The directory of the workers may be another one by now.
+      _ = home.lookAgain()
+      var names: [MemberDirectory.WorkerName] = []
+      do throws(Errno) {
+        try home.list(.workers) { file in
+          if let name = MemberDirectory.WorkerName(String(cString: file)) { names.append(name) }
         }
+      } catch {
+        return comparison.retry()
+      }
+      let present = Set(names.map(\.text))
+      let (known, isTold) = state.withLock { state in
+        (Set(state.workers.keys), exchange(&state.tellsWorkers, with: true))
+      }
+      for worker in known.subtracting(present).sorted() { reportEnd(of: worker) }
+      check(names, isTold: isTold)
+    }
+  }
+
+  /// Reports which of the workers have joined or left, in the turn.
+  ///
+  /// - Parameter isTold: whether to report those that have joined.
+  private func check(_ names: [MemberDirectory.WorkerName], isTold: Bool) {
+    for name in names {
+      do {
+        guard let worker = try home.worker(name) else {
+          reportEnd(of: name.text)
+          continue
+        }
+        guard !isKnown(name.text) else { continue }
+        try add(worker: worker)
+        if isTold { tell(.workerJoined, sender: nil) }
+      } catch {
+        // A refused call says nothing about the worker.
+        comparison.retry()
       }
     }
   }
 
-  private func add(worker: MemberDirectory) {
+  private func reportEnd(of worker: String) {
+    guard let feed = state.withLock({ $0.workers.removeValue(forKey: worker) }) else { return }
+    feed.stop()
+    tell(.workerLeft, sender: nil)
+  }
+
+  private func add(worker: MemberDirectory) throws(WormholeError) {
     let path = path + [MemberDirectory.Part.workers.rawValue, worker.escaped]
-    let feed = try? DirectoryFeed(
+    let feed = try DirectoryFeed(
       home.container, path + [MemberDirectory.Part.claimed.rawValue], .names
     ) { [weak self] change in
       if case .names(let names) = change { self?.reportClaims(names, worker) }
@@ -203,6 +247,7 @@ package final class MailboxFeed: Sendable {
   }
 
   package func stop() {
+    comparison.end()
     let feeds = state.withLock { state in
       defer { (state.feeds, state.workers) = ([], [:]) }
       return state.feeds + state.workers.values

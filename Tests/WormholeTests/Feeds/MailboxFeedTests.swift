@@ -147,6 +147,39 @@ import WormholeSyscalls
     #expect(events.count == 2)
   }
 
+  /// A refused call says nothing about a worker, which is looked for again.
+  @Test func aWorkerThatCannotBeOpenedIsReportedLater() throws {
+    let meeting = try Meeting()
+    _ = try meeting.container.storage.member("jobs", in: .queues)
+    let lent = try LentQueue("jobs", meeting.container) {}
+    let name = try #require(try meeting.names("queues/jobs/workers").first)
+    let rule = FaultRule(.open, path: "jobs/workers/\(name)", .fail(.tooManyOpenFiles))
+    var feed: MailboxFeed?
+    try FaultPoints.with([rule]) {
+      feed = try watch("jobs", .queues, of: meeting.container, isNew: true)
+    }
+    defer { feed?.stop() }
+    try waitFor("workerJoined - 0")
+    lent.stop()
+    try waitFor("workerLeft - 0")
+    #expect(events.count == 2)
+  }
+
+  @Test func aWorkerWhoseDirectoryIsReplacedHasLeft() throws {
+    let meeting = try Meeting()
+    _ = try meeting.container.storage.member("jobs", in: .queues)
+    let lent = try LentQueue("jobs", meeting.container) {}
+    defer { lent.stop() }
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container, isNew: true))
+    defer { feed.stop() }
+    try waitFor("workerJoined - 0")
+    let queue = try Descriptor.open(
+      path: meeting.container.directory + "/queues/jobs", [.readOnly, .directory])
+    try queue.rename("workers", to: queue, "moved")
+    try queue.makeDirectory("workers", mode: 0o700)
+    try waitFor("workerLeft - 0")
+  }
+
   /// A failed job waits among the claims of the queue for its next attempt.
   @Test func aJobThatFailedIsRequeuedAndNotAcknowledged() throws {
     let meeting = try Meeting()
