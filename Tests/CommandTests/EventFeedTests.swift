@@ -153,6 +153,24 @@ import WormholeSyscalls
     #expect(heard.all == ["free"])
   }
 
+  /// Whichever call of the start is refused.
+  @Test func aLockWhoseWatchIsRefusedIsWatchedLater() throws {
+    let (folder, container, holder) = try heldLock()
+    defer { withExtendedLifetime(folder) {} }
+    for number in 1...16 {
+      let feed = feed(container, .lock)
+      defer { feed.stop() }
+      let rule = FaultRule(.open, path: "/lock.till", number: number, .fail(.tooManyOpenFiles))
+      // The first calls find the locks that are held, without which there is no start.
+      guard (try? FaultPoints.with([rule]) { try feed.start() }) != nil else { continue }
+      try eventually("the lock is watched after a refusal of call \(number)") {
+        feed.state.withLock { $0.slots["lock.till"] != nil }
+      }
+    }
+    try holder.child.send(.kill)
+    _ = try holder.outcome()
+  }
+
   @Test(.notSanitized("about what a command does"))
   func aHolderThatIsStoppedHoldsTheLockAsBefore() throws {
     let stage = try Stage()

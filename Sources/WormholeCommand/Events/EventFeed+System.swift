@@ -16,7 +16,7 @@ extension EventFeed {
     }
     let watch = try container.storage.watchNames(in: .system) { change in
       guard case .came(let slot) = change else { return }
-      if let name = slot.after(Container.lockPrefix) { self.watchLock(name, slot) }
+      if let name = slot.after(Container.lockPrefix) { self.watchLock(name) }
       if let suite = slot.after(Container.Folder.suitePrefix) { self.watchSuite(suite, slot) }
     }
     state.withLock { $0.folders.append(watch) }
@@ -29,12 +29,20 @@ extension EventFeed {
     }
   }
 
-  private func watchLock(_ name: String, _ slot: String) {
+  private func watchLock(_ name: String) {
+    let slot = Container.lockPrefix + name
     let isKnown = state.withLock { $0.slots[slot] != nil }
     guard !isKnown, let escaped = try? Container.escape(slot, allowance: 16) else { return }
     let path = [Container.Folder.system.rawValue, escaped, "lock"]
     let feed = try? DirectoryFeed(container.storage, path, .tenures) { _ in self.check(lock: name) }
-    state.withLock { $0.slots[slot] = feed }
+    state.withLock { state in
+      state.slots[slot] = feed
+      if feed == nil {
+        state.unwatchedLocks.insert(name)
+      } else {
+        state.unwatchedLocks.remove(name)
+      }
+    }
     // The lock may have been taken before it was watched.
     check(lock: name)
   }
@@ -74,8 +82,11 @@ extension EventFeed {
     tell(event)
   }
 
-  /// Checks the locks that were held, and those that could not be checked; always returns true.
+  /// Checks the locks that were held, and those that could not be checked or watched.
+  ///
+  /// - Returns: always true.
   private func checkHeldLocks() -> Bool {
+    for name in state.withLock({ $0.unwatchedLocks }) { watchLock(name) }
     let names = state.withLock { Set($0.locks.keys).union($0.uncheckedLocks) }
     for name in names { check(lock: name) }
     return true

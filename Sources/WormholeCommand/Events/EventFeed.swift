@@ -19,6 +19,8 @@ final class EventFeed: Sendable {
     var mailboxes: [String: MailboxFeed] = [:]
     /// By the name of the slot.
     var slots: [String: DirectoryFeed] = [:]
+    /// The locks whose watch was refused, which is tried again.
+    var unwatchedLocks: Set<String> = []
     /// The holder of each held lock; nil if its mark cannot be read.
     var locks: [String: LockHolder?] = [:]
     /// The locks whose last check has failed.
