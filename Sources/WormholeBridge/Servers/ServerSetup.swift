@@ -26,26 +26,48 @@ package struct ServerSetup {
   }
 
   private mutating func run(_ deployment: Deployment, _ replicas: Int) throws {
-    let dialog = dialog
     let streams = deployment.streams(replicas: replicas)
     try create(streams[0])
+    let hasRecord = try isStored(deployment)
+    for stream in streams.dropFirst() { try create(stream) }
+    if !hasRecord { try store(deployment) }
+  }
+
+  /// Whether the servers have the record of the deployment; a record of another one is an error.
+  private func isStored(_ deployment: Deployment) throws -> Bool {
+    let dialog = dialog
     let stored = try dialog.resultOfNewStream { handler in
       dialog.jetStream.lastMessage(of: Deployment.subject, in: Subjects.recordStream(0)) {
         handler($0)
       }
     }
-    if let stored, let found = Deployment(stored.payload), found != deployment {
+    guard let stored else { return false }
+    guard let found = Deployment(stored.payload) else { throw BridgeEnd.laterSetup }
+    guard found == deployment else {
       throw BridgeEnd(
         .refused,
         "the servers are set up with \(found.flows) streams of flows and \(found.states) of "
           + "records", hint: "use --flows \(found.flows) --states \(found.states)")
     }
-    for stream in streams.dropFirst() { try create(stream) }
-    if stored == nil {
+    return true
+  }
+
+  private func store(_ deployment: Deployment) throws {
+    let dialog = dialog
+    do {
       _ = try dialog.resultOfNewStream { handler in
         dialog.jetStream.publish(
           Deployment.subject, expectedLast: 0, deployment.bytes, within: .seconds(10)
         ) { handler($0) }
+      }
+    } catch let failure as RelayFailure {
+      guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
+      // Another setup has stored a record since this one has looked; a server with a copy of the
+      // stream may not know the record yet.
+      guard try isStored(deployment) else {
+        throw BridgeEnd(
+          .unavailable, "another setup has stored its record in the meantime",
+          hint: "run the command again")
       }
     }
   }

@@ -68,6 +68,9 @@ package final class LyingServer {
   package var subscriptionCount: Int { clients.reduce(0) { $0 + $1.subscriptions.count } }
   /// The subject whose requests time out: a responder exists, and never replies.
   package var silentSubject = "silent"
+  /// Returns the headers and the body of the reply to a request, by its subject; nil leaves the
+  /// reply to the server.
+  package var script: (String) -> (headers: String, body: String)? = { _ in nil }
 
   var consumers: [LyingConsumer] = []
   var random: SeededRandom
@@ -156,7 +159,9 @@ extension LyingServer {
     case .subscribe(let subject, let id): client.subscriptions.append((subject, id))
     case .unsubscribe(let id): client.subscriptions.removeAll { $0.id == id }
     case .publish(let message):
-      if message.subject.hasPrefix("$JS.hub.API.") {
+      if let reply = script(message.subject) {
+        deliver(Array(reply.body.utf8), to: message.reply, headers: reply.headers)
+      } else if message.subject.hasPrefix("$JS.hub.API.") {
         serveAPI(message)
       } else if message.subject.hasPrefix("s.") {
         store(message)

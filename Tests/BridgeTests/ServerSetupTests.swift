@@ -1,0 +1,72 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeRelay
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// The setup of servers that have been set up before, or by another setup in the meantime.
+@Suite(.blocking) struct ServerSetupTests {
+  private static let later = #"{"format":2,"flows":2,"states":1}"#
+  private static let other = #"{"format":1,"flows":3,"states":1}"#
+  private static let same = #"{"format":1,"flows":2,"states":1}"#
+
+  /// Sets a server up that stores no record.
+  ///
+  /// - Parameter records: the record at each look, nil for none; the last one stays.
+  private func setUp(_ records: [String?]) throws -> [String] {
+    let server = try LyingServer(seed: 1, lies: .none)
+    var looks = 0
+    server.script = { subject in
+      if subject.hasPrefix("$JS.hub.API.STREAM.CREATE.") {
+        let settings = #"{"name":"S","subjects":["s.>"],"num_replicas":1}"#
+        let state = #"{"messages":0,"bytes":0,"first_seq":1,"last_seq":0}"#
+        return ("", "{\"config\":\(settings),\"state\":\(state)}")
+      }
+      if subject == "whs.0.deployment" {
+        return ("", #"{"error":{"code":400,"err_code":10071,"description":"wrong sequence"}}"#)
+      }
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      defer { looks += 1 }
+      guard let record = records[min(looks, records.count - 1)] else {
+        return ("NATS/1.0 404 Message Not Found\r\n\r\n", "")
+      }
+      let headers = [
+        "NATS/1.0", "Nats-Stream: S", "Nats-Subject: whs.0.deployment", "Nats-Sequence: 1",
+        "Nats-Time-Stamp: 2026-01-31T09:30:00Z", "", "",
+      ]
+      return (headers.joined(separator: "\r\n"), record)
+    }
+    var settings = Bridge.Settings(group: "g", address: try RelayAddress(server.address))
+    settings.token = "secret"
+    let outcome = Monitor<Result<[String], any Error>?>(nil)
+    let thread = try Thread("setup") { [settings] in
+      let result = Result { try ServerSetup.run(settings, Deployment(flows: 2), replicas: 1) }
+      outcome.withLock { $0 = result }
+    }
+    defer { thread.join() }
+    let result = try eventually("the setup has ended") { () -> Result<[String], any Error>? in
+      _ = server.step(.now)
+      return outcome.withLock { $0 }
+    }
+    return try result.get()
+  }
+
+  @Test func aLaterVersionsRecordIsRefused() throws {
+    for records in [[Self.later], [nil, Self.later]] as [[String?]] {
+      #expect(throws: BridgeEnd.laterSetup) { try setUp(records) }
+    }
+  }
+
+  /// Each of two setups has found no record, and the other one was the first to store its own.
+  @Test func aRecordThatWasStoredInTheMeantimeCounts() throws {
+    for records in [[Self.other], [nil, Self.other]] as [[String?]] {
+      let end = #expect(throws: BridgeEnd.self) { try setUp(records) }
+      #expect(end?.hint == "use --flows 3 --states 1")
+    }
+    for records in [[Self.same], [nil, Self.same]] as [[String?]] {
+      #expect(try setUp(records).count == 3)
+    }
+  }
+}
