@@ -117,8 +117,13 @@ extension WCSession {
   ) -> NSKeyValueObservation {
     let (callback, gate) = (Handler(changeHandler), Gate())
     let path = ObservedPath(path: keyPath)
-    let last = Monitor(self[keyPath: keyPath])
+    let present = self[keyPath: keyPath]
+    let last = Monitor(present)
     let calls = observers.calls
+    // Before the addition, so that no call about a change precedes the first call.
+    if options.contains(.initial) {
+      callback.call((self, NSKeyValueObservedChange(from: nil, to: present, options)))
+    }
     let addition = observers.add(
       SessionObservers.Check { session in
         let new = session[keyPath: path.path]
@@ -128,10 +133,6 @@ extension WCSession {
           gate.isOpen ? (session, NSKeyValueObservedChange(from: old, to: new, options)) : nil
         }
       })
-    if options.contains(.initial) {
-      let present = last.withLock { $0 }
-      callback.call((self, NSKeyValueObservedChange(from: nil, to: present, options)))
-    }
     // A change between the first reading and the addition.
     observers.review(self)
     return NSKeyValueObservation(

@@ -34,6 +34,34 @@ import WatchConnectivity
     initial.invalidate()
   }
 
+  /// A change during the first call is reported after the first call has returned.
+  @Test(.blocking) func noCallPrecedesTheEndOfTheFirst() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    let (heard, witness) = (Heard<String>(), Heard<Bool>())
+    let observation = sides.phone.observe(\.isReachable, options: [.initial, .new]) {
+      session, change in
+      let value = change.newValue ?? false
+      guard heard.count == 0 else { return heard.add("then \(value)") }
+      heard.add("first \(value)")
+      // An observer is called after those that were added before it.
+      let other = session.observe(\.isReachable, options: .new) { _, change in
+        witness.add(change.newValue ?? true)
+      }
+      do {
+        try sides.pairing.setInRange(false)
+        try witness.wait("the distance, by the witness") { $0 == [false] }
+      } catch {
+        heard.add("\(error)")
+      }
+      other.invalidate()
+      heard.add("end of the first")
+    }
+    try heard.wait("the distance") { $0.count == 3 }
+    #expect(heard.all == ["first true", "end of the first", "then false"])
+    observation.invalidate()
+  }
+
   /// As with key-value observing, the token is the observation.
   @Test(.blocking) func aReleasedTokenEndsTheObservation() throws {
     let sides = try TwoSides()
