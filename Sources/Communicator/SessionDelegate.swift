@@ -13,6 +13,9 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
 
   private struct TransferCompletion {
     let completion: Handler<Result<Void, any Error>>
+    /// Retained, so that no later transfer has the same identity: after the session's container was
+    /// removed, the transfer may have no other owner, and no end.
+    let transfer: WCSessionUserInfoTransfer
   }
 
   /// Stores the completion of a transfer; the lock delays the end of the transfer until it is
@@ -23,7 +26,8 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
     guard let completion else { return send() }
     return completions.withLock { completions in
       let transfer = send()
-      completions[ObjectIdentifier(transfer)] = TransferCompletion(completion: completion)
+      completions[ObjectIdentifier(transfer)] = TransferCompletion(
+        completion: completion, transfer: transfer)
       return transfer
     }
   }

@@ -146,6 +146,27 @@ import Testing
     withExtendedLifetime(quiet) {}
   }
 
+  /// With the container, the session forgets its transfers.
+  ///
+  /// A later transfer in the place of a forgotten one would end with the completion of the
+  /// forgotten one.
+  @Test func aTransferThatHasACompletionKeepsItsPlace() throws {
+    let phone = Communicator(WCSession(role: .phone, place: .directory(container)))
+    defer { phone.session.end() }
+    try eventually("the phone is active") { phone.currentReachability == .backgroundOnly }
+    let message = GuaranteedMessage(identifier: name)
+    weak let transfer = phone.send(message) { _ in } as? WCSessionUserInfoTransfer
+    #expect(transfer?.isTransferring == true)
+    try FileManager.default.moveItem(atPath: container, toPath: container + ".away")
+    phone.session.activate()
+    try eventually("the phone is active in a new container") {
+      FileManager.default.fileExists(atPath: container)
+        && phone.currentReachability == .backgroundOnly
+    }
+    #expect(phone.session.outstandingUserInfoTransfers.isEmpty)
+    #expect(transfer != nil)
+  }
+
   @Test func aBlobArrivesWithItsMetadata() throws {
     let sides = try Sides(container)
     let (heard, ends, name) = (Heard<String>(), Heard<String>(), name)
