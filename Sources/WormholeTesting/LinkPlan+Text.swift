@@ -32,7 +32,8 @@ extension LinkPlan: LosslessStringConvertible {
       guard parts.count == 2, take(String(parts[0]), parts[1]) else { return nil }
     }
     let shares = [drop, delay, duplicate, reorder]
-    guard shares.allSatisfy({ $0 >= 0 }), shares.reduce(0, +) <= 1 else { return nil }
+    // Shares of together 1 may have a sum of a little more, because they are rounded.
+    guard shares.allSatisfy({ $0 >= 0 }), shares.reduce(0, +) < 1 + 1e-9 else { return nil }
   }
 
   /// - Returns: whether the key and the value are valid.

@@ -24,6 +24,15 @@ import WormholeTesting
     #expect(LinkPlan("") == LinkPlan())
   }
 
+  /// Their binary fractions have a sum of a little more than 1.
+  @Test(.blocking) func sharesOfTogetherOneAreRead() {
+    var plan = LinkPlan()
+    (plan.drop, plan.delay, plan.duplicate, plan.reorder) = (0.05, 0.55, 0.3, 0.1)
+    #expect(plan.drop + plan.delay + plan.duplicate + plan.reorder > 1)
+    #expect(LinkPlan(plan.description) == plan)
+    #expect(LinkPlan("drop=0.5 reorder=0.500001") == nil)
+  }
+
   @Test(
     .blocking,
     arguments: [
