@@ -96,6 +96,38 @@ import WormholeSyscalls
     try terminal.isLeftAsItWas()
   }
 
+  /// A killed process exists until its end is collected, and cannot be resumed.
+  @Test func aSideThatWasJustKilledIsStartedAnew() throws {
+    let terminal = try TerminalRun(.phone, "both")
+    try terminal.shows("▸ Phone running, process ")
+    let before = try #require(terminal.process(ofSide: "Phone"))
+    try terminal.type("kill\nstart\n")
+    try eventually("the phone runs anew") {
+      let now = terminal.process(ofSide: "Phone")
+      return now != nil && now != before
+    }
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.isLeftAsItWas()
+  }
+
+  /// The third start of a process in the program fails: the first after those of both sides.
+  @Test func aSideThatCannotBeStartedIsToldAndTheOtherGoesOn() throws {
+    let terminal = try TerminalRun(.phone, "both", faults: "spawn@3:before:fail=EAGAIN")
+    try terminal.shows("▸ Phone running, process ")
+    try terminal.type("kill\n")
+    try terminal.shows("▸ Phone ended")
+    try terminal.type("start\n")
+    try terminal.shows("cannot start the app of 'phone'")
+    try terminal.type("\u{1B}[C5\n\n")
+    try eventually("the watch sells") { terminal.lines.contains { $0.contains("ticket 34340-1") } }
+    try terminal.type("\u{1B}[Dstart\n")
+    try terminal.shows("▸ Phone running")
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.isLeftAsItWas()
+  }
+
   @Test(arguments: [("INT", 2), ("TERM", 15), ("HUP", 1)])
   func aSignalLeavesTheTerminalAsItWas(_ name: String, _ signal: Int32) throws {
     let terminal = try TerminalRun(.phone)
@@ -115,7 +147,7 @@ final class TerminalRun: Sendable {
   private let reader: Thread
   let modeBefore: Terminal.Mode?
 
-  init(_ role: Role, _ verb: String = "run") throws {
+  init(_ role: Role, _ verb: String = "run", faults: String = "") throws {
     cinema = try Cinema()
     let terminal = try PseudoTerminal()
     self.terminal = terminal
@@ -123,7 +155,8 @@ final class TerminalRun: Sendable {
     modeBefore = terminal.mode
     child = try Child.spawn(
       Programs.built("cinematime"), ["--as", role.rawValue, verb],
-      environment: Processes.environment(setting: cinema.environment),
+      environment: Processes.environment(
+        setting: cinema.environment + ["WORMHOLE_FAULTS=\(faults)"]),
       input: program, output: program, error: program, ownSession: true)
     reader = try Thread("terminal") { [written] in
       var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -153,6 +186,14 @@ final class TerminalRun: Sendable {
   var bytes: [UInt8] { written.withLock { $0.bytes } }
   var lines: [String] { written.withLock { $0.screen.lines } }
   var mode: Terminal.Mode? { terminal.mode }
+
+  /// The number in `Phone running, process 1234`, in the first line of `both`.
+  func process(ofSide name: String) -> String? {
+    let start = "\(name) running, process "
+    return lines[0].ranges(of: start).first.map { range in
+      String(lines[0][range.upperBound...].prefix { $0.isNumber })
+    }
+  }
 
   func type(_ text: String) throws {
     try Array(text.utf8).withUnsafeBytes { try terminal.own.writeFully($0) }

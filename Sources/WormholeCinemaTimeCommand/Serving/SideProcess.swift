@@ -19,6 +19,8 @@ final class SideProcess: Sendable {
     var child: Child?
     var keys: SharedPipe?
     var isStopped = false
+    /// Whether the child was killed, and its end is not collected yet.
+    var isKilled = false
     var isOver = false
     /// The latest line of the app, visible even after the end of the app.
     var feed: PropertyListValue = [:]
@@ -50,10 +52,14 @@ final class SideProcess: Sendable {
   }
 
   /// Starts the process, or resumes it if it is stopped.
+  ///
+  /// A process that was killed is awaited first, because nothing would resume it.
   func start() throws(WormholeError) {
+    let _: Void? = state.wait(until: .now + .seconds(5)) { $0.isKilled ? nil : () }
     do throws(Errno) {
       try state.withLock { state throws(Errno) in
         guard !state.isOver else { return }
+        guard !state.isKilled else { throw Errno.timedOut }
         if let child = state.child {
           try child.send(.go)
           state.isStopped = false
@@ -88,6 +94,7 @@ final class SideProcess: Sendable {
     state.withLock { state in
       guard let child = state.child, (try? child.send(signal)) != nil else { return }
       if signal == .stop { state.isStopped = true }
+      if signal == .kill { state.isKilled = true }
     }
     changed()
   }
@@ -122,9 +129,10 @@ final class SideProcess: Sendable {
       rest.removeSubrange(...end)
     }
     try? child.waitUntilEnded()
-    state.withLock { state in
+    state.signal { state in
       _ = try? child.wait()
-      (state.child, state.keys, state.isStopped) = (nil, nil, false)
+      (state.child, state.keys) = (nil, nil)
+      (state.isStopped, state.isKilled) = (false, false)
     }
     changed()
   }

@@ -1,3 +1,4 @@
+import Wormhole
 import WormholeCinemaTime
 import WormholeCommandLine
 import WormholeContainerStorage
@@ -50,6 +51,10 @@ private final class BothSides: Sendable {
   }
 
   func run() throws {
+    defer {
+      screen.close()
+      for side in theatre.sides { side.close() }
+    }
     try screen.open()
     try naming("read", "standard input") { () throws(Errno) in
       try Thread("keys") { [state, screen] in
@@ -59,17 +64,15 @@ private final class BothSides: Sendable {
           screen.prompt = typed.prompt
           state.signal { [hasEnded = typed.hasEnded] state in
             state.lines += lines
-            (state.isDue, state.isOver) = (true, hasEnded)
+            (state.isDue, state.isOver) = (true, state.isOver || hasEnded)
           }
         }
       }.detach()
     }
     while let lines = wait() {
-      for line in lines { try perform(line) }
+      for line in lines { perform(line) }
       try screen.show(lines(columns:))
     }
-    screen.close()
-    for side in theatre.sides { side.close() }
   }
 
   private func wait() -> [String]? {
@@ -80,7 +83,7 @@ private final class BothSides: Sendable {
     } ?? nil
   }
 
-  private func perform(_ line: String) throws {
+  private func perform(_ line: String) {
     let (role, movie) = state.withLock { ($0.role, $0.movie) }
     let words = line.split(separator: " ").map(String.init)
     let named = words.count > 1 ? Movie.find(typed: words[1]) : movie
@@ -95,10 +98,19 @@ private final class BothSides: Sendable {
       tell("buy N, return N; stop, kill, start: the process of the \(role); quit")
     case nil:
       let action = ticket(for: movie, of: role) == nil ? "buy" : "return"
-      tell(try theatre.perform(action, on: role, movie))
+      perform(action, on: role, movie)
     case let word? where words.count == 1 && Movie.find(typed: word) != nil:
       state.withLock { $0.movie = Movie.find(typed: word)! }
-    case let word?: tell(try theatre.perform(word, on: role, named))
+    case let word?: perform(word, on: role, named)
+    }
+  }
+
+  /// A failure is shown, and the other side continues.
+  private func perform(_ action: String, on role: Role, _ movie: Movie?) {
+    do throws(WormholeError) {
+      tell(try theatre.perform(action, on: role, movie))
+    } catch {
+      tell("\(error)")
     }
   }
 
