@@ -260,6 +260,22 @@ import WormholeSyscalls
     try ours.images(.phone, are: [])
   }
 
+  /// The first failure, which has another reason, is no longer there.
+  @Test func theSampleKeepsItsLatestHundredFailures() throws {
+    let sample = try Sample()
+    let (pairing, phone) = (try Pairing(directory: sample.cinema.path), sample.connectivity[0])
+    try pairing.uninstall(.watch)
+    try eventually("no app") { !sample.sessions[0].isWatchAppInstalled }
+    phone.send(Payload(purchased: []), by: .highPriority)
+    let first = try #require(phone.failures.first)
+    try pairing.unpair()
+    try eventually("no watch") { !sample.sessions[0].isPaired }
+    for _ in 0..<99 { phone.send(Payload(purchased: []), by: .highPriority) }
+    #expect(phone.failures.count == 100 && phone.failures.first == first)
+    phone.send(Payload(purchased: []), by: .highPriority)
+    #expect(phone.failures.count == 100 && !phone.failures.contains(first))
+  }
+
   // MARK: 7. Files that no app removes
 
   @Test func inTheSampleTemporaryImagesPileUp() throws {

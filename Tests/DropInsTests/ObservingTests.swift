@@ -101,6 +101,17 @@ import WormholeDropIns
     told.cancel()
   }
 
+  /// A first value of nil has no predecessor, and so is no duplicate.
+  @Test(.blocking) func aFirstNilIsNoDuplicate() {
+    let source = Source()
+    source.list = []
+    var heard: [Int?] = []
+    let observation = source.$list.map(\.first).removeDuplicates().sink { heard.append($0) }
+    for list in [[], [1], [1, 2], [], []] { source.list = list }
+    #expect(heard == [nil, 1, nil])
+    observation.cancel()
+  }
+
   @Test(.blocking) func operatorsLeaveOutAndChange() {
     let source = Source()
     var heard: [Int] = []
