@@ -144,7 +144,10 @@ package final class Proxy: Sendable {
 
   /// Puts a claimed message back, marked as possibly received before: it may be in transit under
   /// an identity that this machine no longer has.
+  ///
+  /// A message that its sender wants to cancel is cancelled, as one that waits again would be.
   package func putBack(_ name: MessageName) throws(WormholeError) {
+    guard try !isCancelled(name) else { return try cancel(name) }
     guard let message = try read(name) else { return }
     let bytes = try message.repeated()
     try naming("put back message", name.id, at: home) { () throws(Errno) in
@@ -153,8 +156,30 @@ package final class Proxy: Sendable {
       try home.place(bytes, as: name.text, in: .inbox, durability: .power, replacing: true)
       try home.makeDurable(.inbox)
       _ = try home.remove(ClaimedName(name, attempt: 1).text, from: .claimed)
+    }
+    // A sender that has found the claim after its request counts on the request.
+    if try isCancelled(name) { try cancel(name) }
+  }
+
+  /// Cancels a message that is put back: it waits, is claimed, or both after a kill.
+  private func cancel(_ name: MessageName) throws(WormholeError) {
+    let operation = "cancel message"
+    let sender = try naming(operation, name.id, at: home, carrier.senders.home(of: name))
+    guard try MessageCancellation.end(name, at: home, .cancelled, sender, carrier.container) else {
+      _ = try settle(name, .cancelled)
+      return
+    }
+    try naming(operation, name.id, at: home) { () throws(Errno) in
+      _ = try home.remove(ClaimedName(name, attempt: 1).text, from: .claimed)
       _ = try home.remove(name.cancellationFile, from: .claimed)
     }
+  }
+
+  /// Whether the sender of a claimed message wants to cancel the message.
+  private func isCancelled(_ name: MessageName) throws(WormholeError) -> Bool {
+    try naming(
+      "read message", name.id, at: home, home.status(of: name.cancellationFile, in: .claimed))
+      != nil
   }
 
   /// Makes durable what was claimed and settled until now.

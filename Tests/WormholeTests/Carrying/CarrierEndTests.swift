@@ -26,6 +26,23 @@ import WormholeSyscalls
     #expect(try peer.deadLetters.map(\.id) == [sent.id])
   }
 
+  /// A machine was given up, or the container has become another machine: the message would wait
+  /// again without the request, and somebody would receive it.
+  @Test func aMessageThatIsPutBackIsCancelledOnRequest() throws {
+    let meeting = try Meeting()
+    let peer = try meeting.container.join(as: "phone").peer("printer")
+    let carrier = try Carrier(meeting.another())
+    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
+    let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
+    let name = try #require(try printer.waiting().first)
+    #expect(try printer.claim(name))
+    #expect(try sent.cancel() == .requested)
+    try printer.putBack(name)
+    #expect(sent.waitForEnd(until: .now + patience) == .cancelled)
+    #expect(try printer.waiting() == [])
+    #expect(try meeting.names("members/printer/claimed") == [])
+  }
+
   /// The other machine's worker has handled the message: no refusal makes this a failed attempt.
   @Test func anEndOfALentMessageThatTheSystemRefusesIsRepeated() throws {
     let meeting = try Meeting { $0.mailbox.attempts = 1 }
