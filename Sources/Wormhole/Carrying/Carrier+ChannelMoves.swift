@@ -30,8 +30,8 @@ extension Carrier {
       limits: container.options.limits, name: channel, operation: operation,
       clock: container.options.environment.sinceEpoch)
     var legacy = ChannelLegacy(nil, [:])
-    try WormholeError.writing(operation, channel) {
-      _ = try slot.change(operation, durability: .power, patience: writer.patience) { found in
+    let outcome = try WormholeError.writing(operation, channel) {
+      try slot.change(operation, durability: .power, patience: writer.patience) { found in
         // The note of an own change says nothing of the home.
         let count = VersionCount(
           found, limits: container.options.limits,
@@ -50,6 +50,7 @@ extension Carrier {
         return .put(try Self.seal(content.value, fields, container))
       }
     }
+    if outcome == .unchanged { try slot.syncName(operation) }
     try slot.setHome(ChannelHome(machine: machine))
     return legacy
   }
@@ -61,8 +62,8 @@ extension Carrier {
     let operation = "move channel"
     let slot = try container.storage.slot(.channels, channel)
     let writer = SlotWriter(slot, of: container, name: channel)
-    try WormholeError.writing(operation, channel) {
-      _ = try slot.change(operation, durability: .power, patience: writer.patience) { found in
+    let outcome = try WormholeError.writing(operation, channel) {
+      try slot.change(operation, durability: .power, patience: writer.patience) { found in
         let count = VersionCount(
           found, limits: container.options.limits,
           sinceEpoch: container.options.environment.sinceEpoch())
@@ -77,6 +78,8 @@ extension Carrier {
         return .put(try Self.seal(content.value, fields, container))
       }
     }
+    // An earlier call may have failed to sync what it has put.
+    if outcome == .unchanged { try slot.syncName(operation) }
     try slot.removeHome()
   }
 

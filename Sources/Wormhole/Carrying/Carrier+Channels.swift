@@ -57,8 +57,8 @@ extension Carrier {
       clock: container.options.environment.sinceEpoch)
     var answer = ChannelAnswer(.refused)
     let beside = Mutants.has(.operationsBeside) ? try operationBeside(change, machine) : nil
-    try WormholeError.writing(operation, change.channel) {
-      _ = try slot.change(operation, durability: .power, patience: writer.patience) { content in
+    let outcome = try WormholeError.writing(operation, change.channel) {
+      try slot.change(operation, durability: .power, patience: writer.patience) { content in
         var count = try writer.count(content)
         let present = count.present
         let last = Mutants.has(.operationsBeside) ? beside : count.operations?[machine]
@@ -84,6 +84,8 @@ extension Carrier {
           try writer.seal(change.value, count, until: change.until, operation), note: count.note)
       }
     }
+    // The call that has made the change may have failed to sync it, or may have been killed.
+    if outcome == .unchanged, answer.result == .made { try slot.syncName(operation) }
     if Mutants.has(.operationsBeside) { try noteBeside(change, machine) }
     return answer
   }

@@ -42,6 +42,22 @@ extension Slot {
     return outcome
   }
 
+  /// Makes the name of the present value durable, where a change finds that an earlier call has
+  /// made the change, and perhaps could not sync it.
+  package func syncName(_ operation: String) throws(WormholeError) {
+    guard let directory = try openDirectory(operation), !Mutants.has(.noDirectorySync) else {
+      return
+    }
+    do throws(Errno) {
+      try directory.syncNames()
+    } catch {
+      throw WormholeError(
+        .notDurable, operation, name,
+        because: "the change is done, but the directory could not be synced: \(error)",
+        hint: "write the value again, because a power cut may undo the change", errno: error)
+    }
+  }
+
   /// The caller's note about the value that a change has found; nil if another process has written
   /// the value.
   ///

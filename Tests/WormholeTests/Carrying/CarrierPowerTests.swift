@@ -110,6 +110,36 @@ import WormholeSyscalls
     #expect(try failure { _ = try seats.value }.code == .damaged)
   }
 
+  /// A change that is found made, or a channel that is found taken, may not be on the disk yet.
+  ///
+  /// Otherwise a power cut would undo what another machine counts as done.
+  @Test func whatIsFoundMadeIsSynced() throws {
+    func make(_ operation: String) throws -> Carrier.ChannelAnswer {
+      try carrier.make(
+        Carrier.ChannelChange(channel: "seats", operation: operation, expected: nil, value: 1),
+        for: Self.machine)
+    }
+    // From now on a change makes two syncs: the file's and the directory's.
+    for operation in ["a", "b"] { #expect(try make(operation).result == .made) }
+    let first = FaultRule(.fsync, number: 2, .fail(.inputOutput))
+    let all = FaultRule(.fsync, path: "/channels/seats", persistent: true, .fail(.inputOutput))
+    for rule in [first, all] {
+      var error: WormholeError?
+      try FaultPoints.with([rule]) { error = try failure { _ = try make("c") } }
+      #expect(error?.code == .notDurable)
+    }
+    let answer = try make("c")
+    #expect(answer.result == .made)
+    let version = try meeting.container.channel("seats", of: Int.self).metadata?.version
+    #expect(answer.version == version)
+    let legacy = Carrier.ChannelLegacy(content, [:])
+    var adopting: WormholeError?
+    try FaultPoints.with([all]) {
+      adopting = try failure { try carrier.adopt(legacy, as: "seats") }
+    }
+    #expect(adopting?.code == .notDurable)
+  }
+
   // MARK: Queues
 
   /// The two machines may allow different numbers of attempts.
