@@ -46,7 +46,7 @@ struct QueueList {
     try folder.read(BridgeFolder.file(of: queue)).map { list in
       Entry(
         move: list[Key.move]?.stringValue, heir: list[Key.heir]?.stringValue,
-        term: list[Key.term]?.intValue ?? 0,
+        term: list[Key.term]?.intValue.flatMap(Elsewhere.validTerm) ?? 0,
         before: (list[Key.before]?.arrayValue ?? []).compactMap(\.stringValue))
     }
   }
@@ -89,6 +89,12 @@ struct QueueList {
       try folder.remove(file)
       return try folder.makeDurable()
     }
+    // Other machines would not read the term.
+    guard Elsewhere.validTerm(entry.term) != nil else {
+      throw WormholeError(
+        .tooLarge, "store the home of", queue, because: "the home has moved as often as it can",
+        hint: "remove the queue, and use another name")
+    }
     var list: [String: PropertyListValue] = [:]
     list[Key.move] = entry.move.map { .string($0) }
     list[Key.heir] = entry.heir.map { .string($0) }
@@ -108,7 +114,7 @@ struct QueueList {
 
   /// The latest term of a home that was given up; nil for none.
   func keptTerm(of queue: String) throws(WormholeError) -> Int? {
-    try folder.read(Self.termFile(of: queue))?[Key.term]?.intValue
+    try folder.read(Self.termFile(of: queue))?[Key.term]?.intValue.flatMap(Elsewhere.validTerm)
   }
 
   private static func termFile(of queue: String) throws(WormholeError) -> String {

@@ -108,9 +108,12 @@ struct Heartbeat {
     self.generation = generation
     arrived = now
     channels = list[Key.channels]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
-    queues = list[Key.queues]?.dictionaryValue?.compactMapValues(\.intValue) ?? [:]
+    queues = (list[Key.queues]?.dictionaryValue ?? [:]).compactMapValues {
+      $0.intValue.flatMap(Elsewhere.validTerm)
+    }
     heirs = (list[Key.heirs]?.dictionaryValue ?? [:]).compactMapValues { heir in
-      guard let machine = heir[Key.machine]?.stringValue, let term = heir[Key.term]?.intValue
+      guard let machine = heir[Key.machine]?.stringValue,
+        let term = heir[Key.term]?.intValue.flatMap(Elsewhere.validTerm)
       else { return nil }
       let before = (heir[Key.before]?.arrayValue ?? []).compactMap(\.stringValue)
       return Heir(

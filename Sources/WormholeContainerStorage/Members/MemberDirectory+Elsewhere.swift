@@ -24,6 +24,15 @@ package struct Elsewhere: Hashable, Sendable {
   static let largestFile = 4096
   /// Messages to an earlier home have ended long before so many moves.
   package static let mostBefore = 16
+  /// The greatest term: no home moves as often, and a greater one is a fault or an attack.
+  package static let lastTerm = 1 << 40
+
+  /// A term that was read; nil for a number that is none.
+  ///
+  /// A home with the greatest number of all could never move again.
+  package static func validTerm(_ number: Int) -> Int? {
+    (0...lastTerm).contains(number) ? number : nil
+  }
 
   /// The former homes of two lists, with those of the second one last.
   package static func joined(_ earlier: [String], _ later: [String]) -> [String] {
@@ -48,7 +57,7 @@ package struct Elsewhere: Hashable, Sendable {
     else { return nil }
     self.machine = machine.harmless
     since = list[Key.since]?.dateValue
-    term = list[Key.term]?.intValue ?? 0
+    term = list[Key.term]?.intValue.flatMap(Self.validTerm) ?? 0
     before = (list[Key.before]?.arrayValue ?? []).compactMap(\.stringValue)
     isSettling = list[Key.settling]?.boolValue ?? false
   }

@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholePropertyLists
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -108,6 +109,41 @@ import WormholeSyscalls
     #expect(machine.home(of: "jobs") == Self.second)
     let known = try machine.bridge.carrier.home(ofQueue: "jobs")
     #expect(known?.term == 4 && known?.before == [Self.first])
+  }
+
+  /// A term that no number follows would pin the home for ever.
+  @Test(arguments: [Int.max, .max - 1, Elsewhere.lastTerm + 1, -1])
+  func aTermThatIsNoneMovesNothing(_ term: Int) throws {
+    let machine = try bridges(1)[0]
+    let heir = Heartbeat.Heir(machine: machine.machine, term: term, before: [])
+    try machine.hear(Self.second, queues: ["jobs": term], heirs: ["others": heir])
+    #expect(machine.home(of: "jobs") == nil && machine.home(of: "others") == nil)
+    try machine.hear(Self.first, queues: ["jobs": 3])
+    try machine.hear(Self.second, queues: ["jobs": term])
+    #expect(machine.home(of: "jobs") == Self.first)
+    #expect(try machine.bridge.carrier.home(ofQueue: "jobs")?.term == 3)
+  }
+
+  /// Files may have the term of a machine that has stated anything.
+  @Test func aTermThatIsNoneIsNeitherReadNorWritten() throws {
+    let machine = try bridges(1)[0]
+    let list = try QueueList(of: machine.container.storage)
+    let folder = try BridgeFolder([QueueList.folderName], of: machine.container.storage)
+    for file in ["jobs.plist", "jobs.term"] {
+      try folder.replace(file, by: ["term": .integer(.max)])
+    }
+    #expect(try list.entry("jobs") == QueueList.Entry())
+    #expect(try list.keptTerm(of: "jobs") == nil)
+    var entry = QueueList.Entry()
+    entry.term = Elsewhere.lastTerm
+    try list.replace("jobs", by: entry)
+    machine.look()
+    try machine.hear(Self.first)
+    try Bridge.moveQueue("jobs", to: Self.first, of: machine.container)
+    machine.look()
+    #expect(machine.home(of: "jobs") == machine.machine)
+    #expect(machine.bridge.queues.conflicts["jobs"] == "the home has moved as often as it can")
+    #expect(try list.entry("jobs")?.term == Elsewhere.lastTerm)
   }
 
   // MARK: Machines that are given up
