@@ -71,6 +71,17 @@ final class UnconnectedBridge {
     }
   }
 
+  /// Some seconds in which all heartbeats are sent before the first of them is heard.
+  static func exchangeAtOnce(_ all: [UnconnectedBridge]) throws {
+    for _ in 0..<10 {
+      for one in all { one.look() }
+      let beats = try all.map { try $0.beat() }
+      for one in all {
+        for (other, beat) in zip(all, beats) where other !== one { one.hear(other.machine, beat) }
+      }
+    }
+  }
+
   // MARK: Queues
 
   /// The home of a queue, as the bridge knows it.

@@ -144,12 +144,18 @@ extension Bridge {
       let home = try carrier.home(ofQueue: name)
       let known = queues.entries[name]
       let term = known?.term ?? home?.term ?? -1
-      guard heir.term > term else {
-        guard heir.term == term, let own = known ?? followed(home, from: machine) else { return }
-        return try passOn(queue: name, own, heir, from: machine)
+      var next = heir.term
+      if heir.term <= term {
+        guard heir.term == term else { return }
+        guard let known else {
+          guard let own = followed(home, from: machine) else { return }
+          return try passOn(queue: name, own, heir)
+        }
+        guard follows(known, machine) else { return }
+        next = term.addingClamped(1)
       }
       var entry = QueueList.Entry()
-      entry.term = heir.term
+      entry.term = next
       entry.before = Elsewhere.joined(known?.before ?? [], heir.before)
       // A command about a home in a conflict stays.
       if known?.heir == nil { entry.move = known?.move }
@@ -170,22 +176,45 @@ extension Bridge {
     return entry
   }
 
-  /// Raises the term of the own move of a queue that another home gives to this machine.
+  /// Gives the queue to the next home again, with a later term.
   ///
-  /// Of homes in a conflict, one has given the queue to another that has given it away, too. With
-  /// equal terms, this machine does not take the queue back, and the other one would wait for a
-  /// later term for ever. Two homes that are each other's heir must not both raise the term by the
-  /// same number: so one of them hears a later term than its own, and takes the queue.
+  /// Of homes in a conflict, one has given the queue to this machine, which has given it away, too,
+  /// and has heard the next home. With equal terms, the giver would wait for a later term for ever.
   private func passOn(
-    queue name: String, _ own: QueueList.Entry, _ heir: Heartbeat.Heir, from machine: String
+    queue name: String, _ own: QueueList.Entry, _ heir: Heartbeat.Heir
   ) throws(WormholeError) {
-    guard let next = own.heir else { return }
     var entry = own
-    let isFirst = next == machine && place.machine < machine
-    entry.term = own.term.addingClamped(isFirst ? 2 : 1)
+    entry.term = own.term.addingClamped(1)
     entry.before = Elsewhere.joined(heir.before, own.before)
     guard try replace(queue: name, by: entry) else { return }
     link?.nextBeat = .longAgo
+  }
+
+  /// Follows an heir that has given the queue away, too, in a conflict of several homes.
+  ///
+  /// The homes may give the queue on in a ring, and then nobody is the home. A machine follows only
+  /// heirs whose names come after its own. So no other machine gets past the one whose name comes
+  /// first, and this one arrives at itself: of all machines in the ring, it takes the queue. In no
+  /// order of heartbeats does another one take it.
+  func follow(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
+    guard var entry = queues.entries[name], entry.term == heir.term,
+      follows(entry, machine), evicted[machine] == nil, evicted[heir.machine] == nil
+    else { return }
+    do throws(WormholeError) {
+      entry.heir = heir.machine
+      entry.before = Elsewhere.joined(heir.before, entry.before)
+      try QueueList(of: container.storage).replace(name, by: entry)
+      queues.entries[name] = entry
+      queues.free.remove(name)
+      try leave(queue: name, entry, to: heir.machine)
+    } catch {
+      note(conflict: error, aboutQueue: name)
+    }
+  }
+
+  /// Whether a queue was given to a machine whose name comes after that of this machine.
+  private func follows(_ entry: QueueList.Entry, _ machine: String) -> Bool {
+    entry.heir == machine && place.machine < machine
   }
 
   /// Lets the programs of this machine use an own queue as programs of the home.

@@ -140,8 +140,12 @@ extension Bridge {
   }
 
   func take(queuesOf beat: Heartbeat, _ machine: String, isNew: Bool, _ now: Instant) {
-    for (name, heir) in beat.heirs where heir.machine == place.machine {
-      inherit(queue: name, heir, from: machine)
+    for (name, heir) in beat.heirs {
+      if heir.machine == place.machine {
+        inherit(queue: name, heir, from: machine)
+      } else {
+        follow(queue: name, heir, from: machine)
+      }
     }
     for (name, term) in beat.queues { adopt(name, of: machine, term, isNew: isNew, now) }
     for (name, home) in queues.homes where home == machine && beat.queues[name] == nil {

@@ -49,6 +49,43 @@ import WormholeSyscalls
     #expect(machines.allSatisfy { $0.home(of: "jobs") == homes[0].machine })
   }
 
+  /// The operators of all homes give the queue on in a ring.
+  @Test(arguments: [3, 4, 5], [false, true])
+  func ofHomesInARingOneKeepsTheQueue(_ count: Int, _ isReversed: Bool) throws {
+    var machines = try bridges(count).sorted { $0.machine < $1.machine }
+    if isReversed { machines.reverse() }
+    try nameQueue(on: machines)
+    try UnconnectedBridge.exchange(machines)
+    for (index, home) in machines.enumerated() {
+      try home.container.queue("jobs", of: Int.self).send(index)
+      try move(home, to: machines[(index + 1) % count])
+    }
+    try UnconnectedBridge.exchangeAtOnce(machines)
+    let homes = machines.filter { $0.bridge.queues.own == ["jobs"] }
+    try #require(homes.count == 1, "\(homes.count) homes")
+    #expect(machines.allSatisfy { $0.home(of: "jobs") == homes[0].machine })
+    for machine in machines { #expect(try machine.names("queues/jobs/inbox").count == 1) }
+  }
+
+  /// In a ring of four, two machines must not take the queue, whoever hears what first.
+  @Test(arguments: [[0, 2, 1, 3], [2, 0, 3, 1], [3, 1, 2, 0], [1, 3, 0, 2]])
+  func noTwoHomesOfARingKeepTheQueue(_ order: [Int]) throws {
+    let machines = try bridges(4).sorted { $0.machine < $1.machine }
+    try nameQueue(on: machines)
+    try UnconnectedBridge.exchange(machines)
+    for (index, home) in machines.enumerated() {
+      try move(home, to: machines[(index + 3) % 4])
+    }
+    for _ in 0..<2 {
+      for index in order { try machines[(index + 3) % 4].hear(machines[index]) }
+      for index in order { try machines[index].hear(machines[(index + 3) % 4]) }
+    }
+    try UnconnectedBridge.exchange(machines)
+    let homes = machines.filter { $0.bridge.queues.own == ["jobs"] }
+    try #require(homes.count == 1, "\(homes.count) homes")
+    #expect(machines.allSatisfy { $0.home(of: "jobs") == homes[0].machine })
+  }
+
   /// The heir of one home gives its own claim to a third machine in the same moment.
   @Test func aHomeFollowsAnHeirThatGivesTheQueueAway() throws {
     let machines = try bridges(3)
