@@ -43,7 +43,7 @@ extension Carrier {
           version: present, sent: snapshot.metadata.writtenAt, writer: snapshot.metadata.writer,
           value: snapshot.value, until: snapshot.metadata.expiresAt)
         legacy = ChannelLegacy(content, count.operations ?? [:])
-        guard count.home == nil else { return .none }
+        guard count.home?.machine != machine else { return .none }
         let fields = Envelope.Header(
           version: present, sent: content.sent, from: content.writer,
           until: content.until, operations: count.operations, home: ChannelHome(machine: machine))
@@ -53,6 +53,14 @@ extension Carrier {
     if outcome == .unchanged { try slot.syncName(operation) }
     try slot.setHome(ChannelHome(machine: machine))
     return legacy
+  }
+
+  /// The machine to which a channel of this machine was given away; nil for none.
+  package func heir(ofChannel channel: String) throws(WormholeError) -> String? {
+    guard let home = try container.storage.slot(.channels, channel).home() else { return nil }
+    // A power cut may bring back the file of a former home, beside a value of this machine.
+    let metadata = try container.channel(channel, of: PropertyListValue.self).metadata
+    return metadata == nil || metadata?.home != nil ? home.machine : nil
   }
 
   /// Makes a copy a channel of this machine, with what its former home has left.

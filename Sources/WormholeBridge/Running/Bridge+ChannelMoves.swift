@@ -22,6 +22,10 @@ struct ChannelMove {
 /// The bridge then makes the channel a copy, publishes its last content with the IDs of the changes
 /// made last, and changes the home's record, in this order. The new home takes the channel when it
 /// reads the record. Each step may be repeated, so a bridge that is killed continues.
+///
+/// A further command for a channel that was given away has no effect, unless the first new home was
+/// given up: the record of the first one may be on its way to the servers, and a later content for
+/// another machine would keep either of them from taking the channel.
 extension Bridge {
   /// Begins the move of a channel whose home is this machine, or the move to this machine of a
   /// channel whose home was given up.
@@ -54,8 +58,10 @@ extension Bridge {
     do throws(WormholeError) {
       guard home.machine == place.machine else {
         // The record has changed: the channel is a copy from here on.
-        return try forget(channel: name)
+        return try forget(channel: name, to: home.machine)
       }
+      let heir = try heir(ofChannel: name, move)
+      if heir != move.machine { move = ChannelMove(to: heir) }
       if move.legacy == nil {
         // A machine that does not exist would never take the channel.
         guard beats[move.machine] != nil else {
@@ -73,6 +79,19 @@ extension Bridge {
     } else {
       record(move.machine, as: name, after: home, link, subjects)
     }
+  }
+
+  /// The new home of a channel: the one to which the channel was given away, if there is one.
+  func heir(ofChannel name: String, _ move: ChannelMove) throws(WormholeError) -> String {
+    if move.legacy != nil {
+      guard evicted[move.machine] != nil else { return move.machine }
+      return try channelList().entry(name).move ?? move.machine
+    }
+    // Also by a bridge that was killed.
+    guard let heir = try carrier.heir(ofChannel: name), evicted[heir] == nil else {
+      return move.machine
+    }
+    return heir
   }
 
   private func wait(with move: inout ChannelMove, of name: String, _ reason: String) {
@@ -142,9 +161,15 @@ extension Bridge {
     channels.moves[name] = move
   }
 
-  private func forget(channel name: String) throws(WormholeError) {
+  private func forget(channel name: String, to machine: String?) throws(WormholeError) {
     let list = try channelList()
     var entry = try list.entry(name)
+    if let machine, let next = entry.move, next != machine {
+      log(
+        .warning,
+        "the home of channel '\(name)' has moved to machine \(machine), and not to \(next): "
+          + "run the command there to move it on")
+    }
     (entry.isHome, entry.move) = (false, nil)
     try list.replace(name, by: entry)
     channels.own.removeValue(forKey: name)?.watch?.stop()
@@ -178,7 +203,8 @@ extension Bridge {
         if present?.home == machine { entry.move = nil }
       }
       if entry != listed { try list.replace(name, by: entry) }
-      if entry.move == nil { channels.moves[name] = nil }
+      // What was left for an earlier heir is older than what comes back.
+      channels.moves[name] = entry.move.map { ChannelMove(to: $0) }
       try adopt(name, Carrier.ChannelLegacy(copy.content, copy.operations))
     } catch {
       channels.inheritances.insert(name)

@@ -75,7 +75,7 @@ extension Bridge {
     return (own.values.map(\.next) + changes.values.map(\.retry) + moves.values.map(\.retry)).min()
   }
 
-  private func lookAtList() {
+  func lookAtList() {
     do throws(WormholeError) {
       let list = try channelList()
       // A file that appears while the list is read may leave the time as it is: so the list is read
@@ -86,7 +86,10 @@ extension Bridge {
       let entries = try list.entries()
       channels.wanted = Set(entries.filter(\.value.isClaimed).keys)
       for (name, entry) in entries {
-        if let machine = entry.move, channels.moves[name]?.machine != machine {
+        // What was given away goes where the first command has sent it.
+        if let machine = entry.move, channels.moves[name]?.machine != machine,
+          channels.moves[name]?.legacy == nil
+        {
           channels.moves[name] = ChannelMove(to: machine)
         }
         if entry.isHome, channels.own[name] == nil { try begin(channel: name) }

@@ -62,7 +62,59 @@ import WormholeSyscalls
     #expect(bridge.channels.moves["seats"] == nil)
   }
 
-  /// The record still names this machine, and its own content was never published.
+  /// The record of the first new home is on its way to the servers, with an unknown end.
+  ///
+  /// If the content named the second one by then, no machine would take the channel.
+  @Test func aSecondMoveDoesNotTurnAsideTheFirst() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let (bridge, seats) = (one.bridge, one.container.channel("seats", of: Int.self))
+    try seats.put(1)
+    #expect(try Bridge.addChannel("seats", of: one.container))
+    try Bridge.moveChannel("seats", to: Self.other, of: one.container)
+    bridge.lookAtList()
+    let legacy = try bridge.carrier.giveAway("seats", to: Self.other)
+    try #require(bridge.channels.moves["seats"]?.machine == Self.other)
+    bridge.channels.moves["seats"]?.legacy = legacy
+    bridge.channels.moves["seats"]?.isUnderWay = true
+    try Bridge.moveChannel("seats", to: Self.third, of: one.container)
+    bridge.lookAtList()
+    let move = try #require(bridge.channels.moves["seats"])
+    #expect(move.machine == Self.other && move.legacy == legacy && move.isUnderWay)
+    #expect(try bridge.heir(ofChannel: "seats", move) == Self.other)
+    // The first new home has changed the channel, and has given it back: the second move is due.
+    let version = try #require(legacy.content).version + 2
+    bridge.take(channelHome: "seats", record(Self.other, 3))
+    bridge.take(
+      channelCopy: "seats", message(try copy(5, version: version, heir: one.machine), 5))
+    bridge.take(channelHome: "seats", record(one.machine, 6))
+    #expect(try seats.value == 5 && seats.metadata?.home == nil)
+    let next = try #require(bridge.channels.moves["seats"])
+    #expect(next.machine == Self.third && next.legacy == nil && !next.isUnderWay)
+    #expect(try bridge.heir(ofChannel: "seats", next) == Self.third)
+  }
+
+  /// The bridge was killed after it had given the channel away, perhaps with the record.
+  @Test(arguments: [false, true])
+  func theNextBridgeContinuesTheFirstMove(_ isEmpty: Bool) throws {
+    let path = folder.path + "/c"
+    let container = try SharedContainer(directory: path)
+    let seats = container.channel("seats", of: Int.self)
+    if !isEmpty { try seats.put(1) }
+    #expect(try Bridge.addChannel("seats", of: container))
+    try Bridge.moveChannel("seats", to: Self.other, of: container)
+    _ = try Carrier(container).giveAway("seats", to: Self.other)
+    try Bridge.moveChannel("seats", to: Self.third, of: container)
+    let one = try UnconnectedBridge(path)
+    let (bridge, move) = (one.bridge, ChannelMove(to: Self.third))
+    #expect(try bridge.heir(ofChannel: "seats", move) == Self.other)
+    // Only a machine that was given up never takes the channel.
+    bridge.giveUp(Self.other, .putBack)
+    #expect(try bridge.heir(ofChannel: "seats", move) == Self.third)
+    _ = try bridge.carrier.giveAway("seats", to: Self.third)
+    #expect(try bridge.carrier.heir(ofChannel: "seats") == Self.third)
+    if !isEmpty { #expect(try seats.value == 1 && seats.metadata?.home == Self.third) }
+  }
+
   @Test func aChannelThatIsGivenAwayAgainIsNotTakenTwice() throws {
     let one = try UnconnectedBridge(folder.path + "/c")
     let (bridge, seats) = (one.bridge, one.container.channel("seats", of: Int.self))
