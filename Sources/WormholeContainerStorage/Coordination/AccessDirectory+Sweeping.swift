@@ -81,10 +81,17 @@ extension AccessDirectory {
     if let openHome { removeLeft(in: openHome, isOver: isOver) }
     let isFirst = hasSwept.withLock { !exchange(&$0, with: true) }
     guard isFirst else { return }
+    var isCut = false
     let failure = Errno.of { () throws(Errno) in
-      if let home = try existingDirectory() { try sweepDead(in: home, isOver: isOver) }
+      guard let home = try existingDirectory() else { return }
+      try sweepDead(in: home) {
+        if isOver() { isCut = true }
+        return isCut
+      }
     }
     if let failure { container.log(.notice, "could not sweep accesses: \(failure)") }
+    // Otherwise the files would stay as long as this process has no other reason to sweep.
+    if failure != nil || isCut { hasSwept.withLock { $0 = false } }
   }
 
   /// Records an own access with remaining files: the next access tries the removal again.

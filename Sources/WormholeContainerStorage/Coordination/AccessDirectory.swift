@@ -36,7 +36,7 @@ package final class AccessDirectory: Sendable {
   package let desk = Monitor<(any AnyObject & Sendable)?>(nil)
   /// Ended accesses of this process whose files or hidden directories could not be removed yet.
   let left = Monitor<Set<AccessName>>([])
-  /// Whether this process has already swept the files of dead processes.
+  /// Whether this process has swept the files of dead processes, or does so now.
   let hasSwept = Monitor(false)
   /// Whether the listings were empty when this process last held the lock of arrivals.
   ///

@@ -88,6 +88,24 @@ import WormholeSyscalls
     try? dead.end(commits: false)
   }
 
+  /// The system refuses the first sweep of a process, or the access for which it sweeps is over.
+  @Test(arguments: [true, false]) func aSweepThatFailsIsRepeated(_ isOver: Bool) throws {
+    let dead = access(theirs, "a")
+    try dead.begin()
+    try removeProcess(of: theirs)
+    let home = try #require(try ours.existingDirectory())
+    if isOver {
+      ours.removeLeftovers { true }
+    } else {
+      let rule = FaultRule(.open, persistent: true, .fail(.inputOutput))
+      FaultPoints.with([rule]) { ours.removeLeftovers() }
+    }
+    #expect(try ours.names(in: .running, of: home).count == 1)
+    ours.removeLeftovers()
+    #expect(try ours.names(in: .running, of: home) == [])
+    try? dead.end(commits: false)
+  }
+
   /// A member of a group may give a file or a link the name of the directory of skipped accesses.
   @Test(arguments: [true, false])
   func anEntryOfAnotherKindInPlaceOfSkippedAccessesStopsNoSweep(_ isLink: Bool) throws {
