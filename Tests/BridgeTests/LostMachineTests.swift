@@ -1,8 +1,10 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholePropertyLists
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -65,6 +67,35 @@ import WormholeSyscalls
       #expect(try there.receive(here.published()) == [.received(1)])
     }
     #expect(try machines.names("there/members/carol/inbox").count == 1)
+  }
+
+  /// A bridge of an earlier version has refused or kept the message, and was killed before it
+  /// removed the staged file.
+  ///
+  /// The file is named after the number alone, so it may be about a message of a former flow.
+  @Test(arguments: [".refused", ".kept"], [true, false])
+  func whatAnEarlierVersionHasRefusedIsNotDelivered(_ mark: String, _ isOther: Bool) throws {
+    try machines.there.join(as: "bob").leave()
+    for number in 1...2 { try machines.send(number) { $0.wantsOutcome = mark == ".refused" } }
+    let bundles = try machines.published()
+    let names = bundles.flatMap(\.entries).map(\.name)
+    try #require(names.count == 2)
+    let body = try #require(bundles.flatMap { $0.bodies.compactMap { $0 } }.first)
+    let rule = FaultRule(
+      .rename, path: "there/members/bob/inbox", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try machines.receive(bundles) }
+    }
+    machines.kill()
+    let path = [mark == ".kept" ? "in" : "out", TwoMachines.hereName]
+    try BridgeFolder(path, of: machines.there.storage).replace(
+      1.fileName + mark,
+      by: [
+        "to": "bob", "N": .string(names[isOther ? 1 : 0].text), "reason": "it is closed",
+        "body": .data(Data(body)),
+      ])
+    _ = try machines.opened()
+    #expect(try machines.names("there/members/bob/inbox").count == (isOther ? 2 : 1))
   }
 
   /// A file of the bridge is damaged, and there is no other copy of the file.

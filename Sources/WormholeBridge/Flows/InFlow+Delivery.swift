@@ -69,8 +69,8 @@ extension InFlow {
     _ number: Int, _ name: MessageName, to receiver: Carrier.Resident
   ) throws(WormholeError) -> Bool {
     // A bridge that was killed may have refused the message before it removed the file.
-    let isRefused = try refusals.contains(number, of: flow)
-    let isKept = try KeptMessages.contains(number, of: flow, folder)
+    let isRefused = try refusals.contains(number, of: flow, name)
+    let isKept = try KeptMessages.contains(number, of: flow, name, folder)
     if isRefused || isKept {
       try forget(number)
       return false

@@ -39,9 +39,12 @@ enum KeptMessages {
   }
 
   static func contains(
-    _ number: Int, of flow: String, _ folder: BridgeFolder
+    _ number: Int, of flow: String, _ name: MessageName, _ folder: BridgeFolder
   ) throws(WormholeError) -> Bool {
-    try folder.bytes(of: number.fileName(of: flow) + mark) != nil
+    if try folder.bytes(of: number.fileName(of: flow) + mark) != nil { return true }
+    // As a refusal of an earlier version.
+    let earlier = try folder.read(number.fileName + mark)
+    return name.isSameMessage(as: earlier.flatMap { KeptMessage($0) }?.name)
   }
 
   /// The kept messages that can be read, by their files.

@@ -68,9 +68,14 @@ package final class Refusals {
     waiting.append(entry(file, message, reason, isEarly))
   }
 
-  /// Whether the message with the number is refused, and its outcome not confirmed.
-  func contains(_ number: Int, of flow: String) throws(WormholeError) -> Bool {
-    try folder.read(number.fileName(of: flow) + Self.mark) != nil
+  /// Whether the message with the number and the name is refused, and its outcome not confirmed.
+  func contains(
+    _ number: Int, of flow: String, _ name: MessageName
+  ) throws(WormholeError) -> Bool {
+    if try folder.read(number.fileName(of: flow) + Self.mark) != nil { return true }
+    // A file of an earlier version has no flow in its name, and may be one of another flow.
+    let earlier = try folder.read(number.fileName + Self.mark)?[Key.name]?.stringValue
+    return name.isSameMessage(as: earlier.flatMap { MessageName($0) })
   }
 
   private func entry(
@@ -83,4 +88,9 @@ package final class Refusals {
   }
 
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }
+}
+
+extension MessageName {
+  /// Whether the names are those of one message, at its sender and where it was delivered.
+  func isSameMessage(as other: MessageName?) -> Bool { id == other?.id && sender == other?.sender }
 }
