@@ -48,6 +48,20 @@ import WormholeSyscalls
     }
   }
 
+  /// An access may read some paths and write others.
+  @Test func whatAnAccessReadsIsKeptFromWritersThoughItWritesElsewhere() throws {
+    let (read, written) = (scene.path("a"), scene.path("b"))
+    let intents: [Coordinator.Intent] = [.reading(read), .writing(written)]
+    for order in [intents, intents.reversed()] {
+      try scene.another().access(order) { (_: Coordinator.Access) throws in
+        #expect(try scene.isFree(.reading(read)))
+        #expect(try !scene.isFree(.writing(read)))
+        #expect(try !scene.isFree(.reading(written)))
+      }
+    }
+    #expect(try scene.leftovers() == [])
+  }
+
   @Test func anAccessToNothingWaitsForNobody() throws {
     let coordinator = scene.another("backup")
     try scene.whileSomebody(.writing(scene.path("a"))) { () throws in
