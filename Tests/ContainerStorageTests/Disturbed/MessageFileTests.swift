@@ -247,6 +247,32 @@ import WormholeSyscalls
     #expect(try progress().size == 2 * size)
   }
 
+  /// Another user could mark messages as processed.
+  @Test func progressThatOtherUsersMayWriteToIsNotUsed() throws {
+    #expect(try makeProgress(1) == 1)
+    let size = Self.page
+    let full = FaultRule(.open, path: "/staging/", .fail(.noSpace))
+    func setMode(_ mode: FileMode) throws {
+      try home.home.descriptor.open(Self.progressName, [.readWrite]).setMode(mode)
+    }
+    for mode: FileMode in [0o602, 0o620, 0o660] {
+      try setMode(mode)
+      #expect(throws: Errno.notPermitted, "mode \(String(mode, radix: 8))") {
+        _ = try home.extendProgress(Self.progressName, size: size, page: size)
+      }
+      try FaultPoints.with([full]) {
+        let error = try failure { _ = try makeProgress(1) }
+        #expect(error.code == .full)
+      }
+      #expect(try progress().size == size)
+    }
+    // Others may read the file.
+    try setMode(0o644)
+    let added = try home.extendProgress(Self.progressName, size: size, page: size).size
+    #expect(added == size)
+    #expect(try progress().size == 2 * size)
+  }
+
   @Test func onAFullDiskTheOldProgressIsUsedIfItFits() throws {
     #expect(try makeProgress(2) == 2)
     let before = try progress().inode
