@@ -86,6 +86,23 @@ import WormholeSyscalls
     #expect(try removedFilesOpen() == 0)
   }
 
+  /// The open file would occupy its disk space after a replacement.
+  @Test func aLargeValueThatIsReadIsNotKeptOpen() throws {
+    let extra = try BinaryEncoder().encode(Data(repeating: 1, count: 16_000)).count - 16_000
+    for (size, staysOpen) in [(16_384, true), (16_385, false)] {
+      let value = try BinaryEncoder().encode(Data(repeating: 1, count: size - extra))
+      #expect(value.count == size)
+      try other.change("put") { _ in .put(value) }
+      let read = try slot.readKeepingOpen()
+      guard case .value(let bytes, recovered: false) = read.content else {
+        Issue.record("another content: \(read.content)")
+        return
+      }
+      #expect(bytes.count == size)
+      #expect((read.file != nil) == staysOpen, "\(size) bytes")
+    }
+  }
+
   private func removedFilesOpen() throws -> Int {
     try Processes.openFiles(below: container.path).count { $0.hasSuffix("(deleted)") }
   }

@@ -137,6 +137,26 @@ import WormholeSyscalls
     #expect(try isSaved())
   }
 
+  /// The call for the earliest value was requested alone.
+  @Test func aSaveRequestsTheCallForTheValueThatIsDueLater() throws {
+    let moments = Heard<Instant>()
+    var options = ContainerOptions.testing()
+    options.callLater = { moment, _ in moments.add(moment) }
+    let container = try Container.open(folder.path + "/two", options: options)
+    let slots = try ["a", "b"].map { try container.slot(.channels, $0) }
+    let (saver, now) = (ValueSaver(), Instant.now)
+    let later = now + .seconds(3600)
+    #expect(saver.add(slots[0], due: now))
+    #expect(saver.add(slots[1], due: later))
+    #expect(moments.all == [now])
+    saver.saveDue()
+    #expect(moments.all == [now, later])
+    // A call that comes too early finds nothing to save, and the request stands.
+    saver.saveDue()
+    #expect(moments.all == [now, later])
+    saver.finish(container)
+  }
+
   /// The names of all files of channels.
   private func channelFiles() throws -> [Substring] {
     let outcome = try run("find", [container.path + "/channels"])
