@@ -1,3 +1,4 @@
+import FoundationEssentials
 import PropertyListFuzzing
 import TestTraits
 import Testing
@@ -143,5 +144,25 @@ import Testing
     limits.reachedPerByte = 1000
     limits.expandedBytes = 10_000
     expect(.limit(.expandedBytes)) { _ = try BinaryPropertyList.decode(bytes, limits: limits) }
+  }
+
+  /// Otherwise a small file with many references to one large object would fill the memory.
+  @Test(arguments: [(0x4F, 64), (0x5F, 64), (0x6F, 32)] as [(UInt8, UInt8)])
+  func aLeafIsInMemoryOnceHoweverOftenItIsReferredTo(_ kind: UInt8, _ count: UInt8) throws {
+    let leaf: [UInt8] = [kind, 0x10, count] + [UInt8](repeating: 0x61, count: 64)
+    let file = RawFile([[0xA3, 1, 2, 2], [0xA1, 2], leaf])
+    let list = try BinaryPropertyList.decode(file.bytes)
+    let places = [list[0]?[0], list[1], list[2]].compactMap { Self.place(of: $0) }
+    #expect(places.count == 3)
+    #expect(Set(places).count == 1)
+  }
+
+  /// The address of the bytes of a long text or data.
+  private static func place(of value: PropertyListValue?) -> UInt? {
+    if let data = value?.dataValue {
+      return data.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
+    }
+    guard let text = value?.stringValue else { return nil }
+    return text.utf8.withContiguousStorageIfAvailable { UInt(bitPattern: $0.baseAddress) }
   }
 }

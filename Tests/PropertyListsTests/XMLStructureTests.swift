@@ -55,6 +55,18 @@ import Testing
     }
   }
 
+  /// Every reader takes a carriage return for a line end, unless it was written as an entity.
+  @Test func aCarriageReturnIsWrittenAsAnEntity() throws {
+    let text = try XMLPropertyList.encode("a\r\nb")
+    #expect(text.hasSuffix("<string>a&#13;\nb</string>\n</plist>\n"))
+    for line in ["\r", "a\rb", "a\r\nb", "a\n\rb\r"] {
+      let value = PropertyListValue.dictionary([line: [.string(line)]])
+      let text = try XMLPropertyList.encode(value)
+      #expect(!text.utf8.contains(UInt8(ascii: "\r")))
+      #expect(try decode(text) == value)
+    }
+  }
+
   /// An entity has digits alone: no sign belongs to its number.
   @Test func anEntityHasNoSign() throws {
     #expect(try decode("<plist><string>&#65;&#x41;</string></plist>") == "AA")
