@@ -75,6 +75,22 @@ import WormholeSyscalls
     #expect(String(decoding: target, as: UTF8.self) == "some/where else")
   }
 
+  /// A file in place of a directory is damage, and what is below it is not just missing.
+  @Test func onlyTheGivenErrorIsIgnored() throws {
+    let found = try ignoring(.noSuchFile, folder.descriptor.status(of: "file"))
+    #expect(found?.size == 5)
+    let missing = try ignoring(.noSuchFile, folder.descriptor.status(of: "none"))
+    #expect(missing?.size == nil)
+    #expect(throws: Errno.notADirectory) {
+      _ = try ignoring(.noSuchFile, folder.descriptor.status(of: "file/none"))
+    }
+    let below = try ignoring(.notADirectory, folder.descriptor.status(of: "file/none"))
+    #expect(below?.size == nil)
+    #expect(throws: Errno.noSuchFile) {
+      _ = try ignoring(.notADirectory, folder.descriptor.status(of: "none"))
+    }
+  }
+
   @Test func errorsHaveNamesAndWords() {
     #expect(Errno.noSpace.name == "ENOSPC")
     #expect(Errno.noSpace.description == "no space left on device")
