@@ -124,6 +124,31 @@ import WormholeSyscalls
     #expect(try failure { _ = try other.value }.code == .notAContainer)
   }
 
+  /// As `wormhole work`, which ends with the reason; nothing is sent to wake the worker.
+  @Test(arguments: [Way.moved, .replaced])
+  func whoeverWorksOnAQueueIsToldWhyItEnds(_ way: Way) throws {
+    let meeting = try Meeting()
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    let (handled, reasons) = (Heard<Int>(), Heard<WormholeError?>())
+    let callers = try queue.callers(handlingDeadline: nil)
+    let working = try Thread("working") {
+      reasons.add(callers.handle { handled.add(try $0.value()) })
+    }
+    try queue.send(1, .quick())
+    try handled.waitForLast(1)
+    try queue.work { _, _ in }
+    #expect(meeting.container.subscriptions.count == 2)
+    try way.take(meeting)
+    #expect(throws: Never.self) {
+      try reasons.wait("the worker has ended") { $0.count == 1 }
+      try eventually("the closure has ended") { meeting.container.subscriptions.count == 0 }
+    }
+    callers.stop()
+    working.join()
+    #expect(reasons.all.map { $0?.code } == [.notAContainer])
+    #expect(reasons.all.first??.description.contains(meeting.path) == true)
+  }
+
   // MARK: Folders
 
   enum FolderWay: CaseIterable, Sendable {

@@ -20,6 +20,9 @@ final class FollowingWorker: Stoppable {
     /// The tasks that pause, by the numbers of their pauses.
     var pauses: [Int: @Sendable () -> Void] = [:]
     var lastPause = 0
+    /// The watch on the end of the container.
+    var endWatch: NamedWatch?
+    var reason: WormholeError?
   }
 
   init(
@@ -114,14 +117,41 @@ final class FollowingWorker: Stoppable {
     resume?()
   }
 
+  // MARK: End
+
+  /// Why no message follows: the container was removed or moved away.
+  var reason: WormholeError? { state.withLock { $0.reason } }
+
+  /// Stops if the container is removed or moved away, after a call of a closure.
+  func watchEnd(
+    _ ended: @escaping @Sendable (WormholeError) -> Void = { _ in }
+  ) throws(WormholeError) {
+    let name = name
+    let watch = try container.storage.watchEnd { [weak self] end in
+      let error = end.error("work on queue", name)
+      // On another thread: the stop waits for a claim in progress.
+      CallThreads.background.add { [weak self] in
+        self?.state.withLock { $0.reason = $0.reason ?? error }
+        ended(error)
+        self?.stop()
+      }
+    }
+    let isLate = state.withLock { state in
+      if !state.isStopped { state.endWatch = watch }
+      return state.isStopped
+    }
+    if isLate { watch.stop() }
+  }
+
   /// Claims no further message; the claimed ones end with their handlers.
   func stop() {
     guard container.storage.isOwned else { return }
-    let (worker, pauses) = state.signal { state in
+    let (worker, pauses, watch) = state.signal { state in
       state.isStopped = true
-      defer { state.pauses = [:] }
-      return (state.worker, Array(state.pauses.values))
+      defer { (state.pauses, state.endWatch) = ([:], nil) }
+      return (state.worker, Array(state.pauses.values), state.endWatch)
     }
+    watch?.stop()
     for resume in pauses { resume() }
     worker.stop()
   }

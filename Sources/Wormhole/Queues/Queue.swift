@@ -115,10 +115,11 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
   ) throws(WormholeError) -> Subscription {
     try TaskPool.start("work on queue", name)
     let concurrency = max(1, concurrency)
-    let handlers = QueueHandlers(try worker(deadline, concurrency), concurrency) { message in
+    let worker = try worker(deadline, concurrency)
+    let handlers = QueueHandlers(worker, concurrency) { message in
       try await handler(message.value(as: Job.self), message)
     }
-    let subscription = try container.subscriptions.keep(handlers)
+    let subscription = try keep(handlers, worker)
     handlers.begin()
     return subscription
   }
@@ -132,7 +133,11 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
   public func deliveries(
     handlingDeadline deadline: Duration? = .seconds(30)
   ) -> QueueDeliveries {
-    QueueDeliveries { () throws(WormholeError) in try self.worker(deadline) }
+    QueueDeliveries { () throws(WormholeError) in
+      let worker = try self.worker(deadline)
+      try worker.watchEnd()
+      return worker
+    }
   }
 
   /// A worker for threads, which wait for a message.
@@ -142,7 +147,26 @@ public struct Queue<Job: Codable & Sendable>: Sendable {
     concurrency: Int = 1, handlingDeadline deadline: Duration?
   ) throws(WormholeError) -> QueueCallers {
     let worker = try worker(deadline, concurrency)
-    return QueueCallers(worker: worker, subscription: try container.subscriptions.keep(worker))
+    return QueueCallers(worker: worker, subscription: try keep(worker, worker))
+  }
+
+  /// Keeps a worker until its stop, or the end of the container.
+  private func keep(
+    _ one: any Stoppable, _ worker: FollowingWorker
+  ) throws(WormholeError) -> Subscription {
+    let begun = container.subscriptions
+    let subscription = try begun.keep(one)
+    do throws(WormholeError) {
+      try worker.watchEnd { [weak one] error in
+        guard let one else { return }
+        begun.forget(one, error)
+        one.stop()
+      }
+    } catch {
+      subscription.stop()
+      throw error
+    }
+    return subscription
   }
 
   private func worker(
@@ -262,6 +286,9 @@ public struct QueueDeliveries: AsyncSequence, Sendable {
     }
 
     /// Returns the next message; nil when the task is cancelled.
+    ///
+    /// Throws ``WormholeError/Code-swift.struct/notAContainer`` if the container was removed or
+    /// moved away.
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Message? {
@@ -271,7 +298,9 @@ public struct QueueDeliveries: AsyncSequence, Sendable {
         return nil
       }
       try worker.one.checkOwner()
-      return await worker.one.next()
+      if let message = await worker.one.next() { return message }
+      if let reason = worker.one.reason { throw reason }
+      return nil
     }
   }
 }
