@@ -150,6 +150,21 @@ import WormholeSyscalls
     #expect(try queue.discard(id: sent.id) && kept() == 0)
   }
 
+  /// A worker may just have claimed the message whose file is looked at.
+  @Test(.blocking) func noFileOfAQueueWithALivingWorkerIsSwept() throws {
+    try queue.send(1, file: file, .quick())
+    let callers = try other().callers(handlingDeadline: nil)
+    let inbox = try meeting.folder("queues/jobs/inbox")
+    for name in try inbox.names() { try inbox.unlink(name) }
+    for isLooking in [true, false] {
+      #expect(meeting.container.sweepFiles(isLooking: isLooking).map(\.subject) == [])
+    }
+    #expect(try kept() == 1)
+    callers.stop()
+    #expect(meeting.container.sweepFiles(isLooking: false).count == 1)
+    #expect(try kept() == 0)
+  }
+
   /// A process died after it had settled the message.
   @Test func aFileWithoutAMessageIsSwept() async throws {
     try await queue.send(1, file: file, .quick())
