@@ -159,6 +159,41 @@ import WormholeSyscalls
     }
   #endif
 
+  /// As long as the closure runs, the context has neither its first name nor its last.
+  @Test(.blocking) func isTheLatestSentOneWhileItIsHandled() throws {
+    let pair = try Pair()
+    let gate = Gate()
+    let watching = try pair.watch.watchContexts { context in
+      if (try? context.value(as: Int.self)) == 2 { gate.pass() }
+    }
+    try pair.phone.setContext(1)
+    try eventually("the first is received") { try pair.phone.sentContext?.isReceived == true }
+    try pair.phone.setContext(2)
+    try gate.waitForSomebody()
+    let sent = try pair.phone.sentContext
+    gate.open()
+    watching.stop()
+    #expect(try sent?.value(as: Int.self) == 2)
+    #expect(sent?.isReceived == false)
+  }
+
+  /// The closure itself may make its member leave.
+  @Test(.blocking) func whatMakesItsMemberLeaveIsNotReceived() throws {
+    let pair = try Pair()
+    try pair.phone.setContext(1)
+    let (watch, left) = (pair.watch, Heard<Int>())
+    let watching = try watch.watchContexts { _ in
+      watch.leave()
+      left.add(1)
+    }
+    try left.wait("the member has left") { $0 == [1] }
+    watching.stop()
+    // The closure's return has no effect any more.
+    watch.settle()
+    #expect(try pair.files("context") == ["phone,taking"])
+    #expect(try pair.phone.sentContext?.isReceived == false)
+  }
+
   /// If a member leaves during a callback, the next incarnation receives the context.
   @Test(.blocking) func whatEndsAfterLeavingIsNotReceived() throws {
     let pair = try Pair()

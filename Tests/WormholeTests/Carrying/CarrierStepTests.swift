@@ -128,6 +128,28 @@ import WormholeSyscalls
     #expect(marks == [true, true, nil])
   }
 
+  // MARK: Contexts
+
+  /// The claimed one may be too large to be carried, or its carrier was killed.
+  @Test func aNewerContextReplacesAClaimedOneThatWasNotSent() throws {
+    let peer = phone.peer("printer")
+    try peer.setContext(1)
+    let first = try #require(try printer.claimContext(from: "phone")?.name)
+    #expect(try printer.claimContext(from: "phone")?.name.id == first.id)
+    try peer.setContext(2)
+    let second = try #require(try printer.claimContext(from: "phone")?.name)
+    #expect(second.id != first.id)
+    #expect(try meeting.names("members/printer/context") == ["phone,taking"])
+    #expect(try printer.claimedContext(first) == nil)
+    // The other machine has stored the earlier one: the newer one is still in transit.
+    try printer.settleContext(first)
+    #expect(try peer.sentContext?.isReceived == false)
+    try printer.settleContext(second)
+    #expect(try meeting.names("members/printer/context") == ["phone"])
+    let sent = try #require(try peer.sentContext)
+    #expect(try sent.value(as: Int.self) == 2 && sent.isReceived)
+  }
+
   // MARK: Requests and wakes
 
   /// A process that has ended must not seem to ask, as its replies would go to the next one.
