@@ -62,6 +62,26 @@ import WormholeSyscalls
     #expect(try scene.leftovers() == [])
   }
 
+  /// The same renames as by an access that overtakes.
+  private func overtake() throws {
+    let place = try Descriptor.open(path: scene.place, [.readOnly, .directory])
+    let running = try scene.names(in: .running)
+    #expect(running.count == 1)
+    for name in running { try place.rename("running/" + name, to: place, "overtaken/" + name) }
+  }
+
+  @Test func theErrorOfTheBodyComesBeforeATakeoverOfItsAccess() throws {
+    let path = scene.path("a")
+    let late = try failure { try scene.another().write(path) { _ in try overtake() } }
+    #expect(late.code == .superseded)
+    #expect(throws: Missing.self) {
+      try scene.another().write(path) { _ in
+        try overtake()
+        throw Missing()
+      }
+    }
+  }
+
   /// The containers of both groups have the same identifier.
   @Test func aCopyOfAGroupIsAnotherGroup() throws {
     for name in ["cinema", "copy"] {
