@@ -77,6 +77,31 @@ import WormholeSyscalls
     try pair.phone.send(A?.none, options)
   }
 
+  /// A single message, and the last one of a batch.
+  @Test(arguments: [1, 2])
+  func aRequeuedMessageIsForThoseWhoWantItsKind(_ count: Int) throws {
+    let pair = try Pair()
+    let gate = Gate()
+    let (own, other) = (Heard<String>(), Heard<String>())
+    let first = try pair.watch.receive(kinds: ["a"]) { message in
+      own.add(message.kind)
+      guard gate.isClosed, message.batchIndex == count - 1 else { return }
+      message.requeue()
+      gate.pass()
+    }
+    let second = try pair.watch.receive(kinds: ["b"]) { other.add($0.kind) }
+    try pair.phone.send(contentsOf: Array(1...count), .quick { $0.kind = "a" })
+    try gate.waitForSomebody()
+    // What was requeued would come first.
+    try pair.phone.send(1, .quick { $0.kind = "b" })
+    try other.wait("its own message") { $0.last == "b" }
+    #expect(other.all == ["b"])
+    gate.open()
+    try own.wait("the requeued one") { $0.count == count + 1 }
+    for one in [first, second] { one.stop() }
+    #expect(Set(own.all) == ["a"] && other.all == ["b"])
+  }
+
   /// As sent by programs that know of no limit.
   @Test func longerKindsOfEarlierProgramsAreReceived() throws {
     let meeting = try Meeting()

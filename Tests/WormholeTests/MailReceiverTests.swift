@@ -82,13 +82,47 @@ import WormholeSyscalls
       try pair.send([1, 2, 3])
     }
     try eventually("one waits for the queue") { try pair.files("claimed").count == 1 }
-    first.stop()
+    let end = Monitor(false)
+    let stopper = try Thread("stopper") {
+      first.stop()
+      end.signal { $0 = true }
+    }
+    let hasStopped = end.wait(until: .now + patience) { $0 ? true : nil } == true
+    #expect(hasStopped, "it waits for a queue that runs nothing")
+    if !hasStopped { queue.resume() }
+    stopper.join()
+    guard hasStopped else { return }
     let second = try pair.watch.receive { heard.add(try Handed($0)) }
     try heard.wait("all") { $0.count == 3 }
     queue.resume()
     queue.sync {}
     second.stop()
     #expect(heard.all == [1, 2, 3].map { Handed($0) })
+  }
+
+  /// The handler throws because its receiver was stopped: a part of its work may be done.
+  @Test(.blocking, arguments: [1, 2]) func whatAStoppedHandlerGivesBackIsMarked(
+    _ count: Int
+  ) throws {
+    let pair = try Pair()
+    try pair.phone.send(contentsOf: Array(1...count), .quick())
+    let begun = Heard<Handed>()
+    let own = Monitor<Subscription?>(nil)
+    let first = try pair.watch.receive { message in
+      begun.add(try Handed(message))
+      own.wait(until: .now + patience) { $0 }?.stop()
+      throw Refusal()
+    }
+    own.signal { $0 = first }
+    defer { own.withLock { $0 = nil } }
+    try begun.wait("the first") { $0.count == 1 }
+    first.stop()
+    let heard = Heard<Handed>()
+    let second = try pair.watch.note(heard)
+    try heard.wait("all") { $0.count == count }
+    second.stop()
+    #expect(begun.all == [Handed(1)])
+    #expect(heard.all == (1...count).map { Handed($0, 1, marked: $0 == 1) })
   }
 
   /// The receivers are stopped at arbitrary moments.
