@@ -215,6 +215,17 @@ struct WakingTests {
     #expect(try scene.started.count == 2)
   }
 
+  @Test(.blocking) func eachFailedStartInARowIsCounted() throws {
+    let scene = try Scene(.crashing)
+    let slot = try WakeRecord.slot(of: "watch", in: scene.meeting.container.storage)
+    for failed in 0..<3 {
+      #expect(try failure { try scene.watch.wake(within: .seconds(60)) }.code == .unreachable)
+      #expect(try WakeRecord(slot.read())?.failed == failed)
+    }
+    let error = try failure { try scene.watch.wake(within: .zero) }
+    #expect(error.reason.contains("started 3 times in a row without success"), "\(error)")
+  }
+
   @Test(.blocking) func itNeverJoins() throws {
     let scene = try Scene(.neverJoining, grace: .seconds(1))
     let start = Instant.now
