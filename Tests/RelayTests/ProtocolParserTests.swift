@@ -97,6 +97,9 @@ import Testing
     #expect(try Self.parse(line("INFO ", (64 << 10) - 5)) == [])
     #expect(relayFailure { _ = try Self.parse(line("INFO ", (64 << 10) - 4)) } != nil)
     #expect(relayFailure { _ = try Self.parse(line("INFOS", 4092)) } != nil)
+    // JetStream adds headers to a message that has the maximum size.
+    let largest = "MSG a 1 \((1 << 20) + (64 << 10))\r\n"
+    #expect(relayFailure { _ = try Self.parse([Array(largest.utf8)[...]]) } == nil)
     let tooLarge = "MSG a 1 \((1 << 20) + (64 << 10) + 1)\r\n"
     #expect(
       relayFailure { _ = try Self.parse([Array(tooLarge.utf8)[...]]) }?.kind == .tooLarge)

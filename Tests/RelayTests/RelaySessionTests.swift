@@ -128,6 +128,17 @@ struct PlayedSession {
     #expect(try ServerInfo(json: Array("{}".utf8)).maxPayload == 1 << 20)
   }
 
+  /// Without this, a server that states nothing would be one with the defaults.
+  @Test(arguments: ["[]", "[1]", "7", "\"a\"", "true"])
+  func informationThatIsNoObjectIsRefused(_ json: String) {
+    let failure = RelayFailure(.malformed, "the server's INFO is not a JSON object")
+    #expect(relayFailure { _ = try ServerInfo(json: Array(json.utf8)) } == failure)
+    for var played in [PlayedSession(), PlayedSession.ready()] {
+      played.feed("INFO \(json)\r\n")
+      #expect(played.failure == failure)
+    }
+  }
+
   @Test func aMissingTokenAndAGivenDomainAreRespected() {
     var played = PlayedSession { $0.token = nil }
     played.feed(PlayedSession.info + "\r\n")
@@ -221,6 +232,22 @@ struct PlayedSession {
     #expect(played.events == ["2 timedOut", "\(late) timedOut"])
     played.wait(.seconds(10))
     #expect(played.events.count == 2)
+  }
+
+  @Test func theEndOfARequestPutsOffNoOther() throws {
+    var played = PlayedSession.ready()
+    played.wait(.zero)
+    for seconds in 1...3 { _ = try played.request(within: .seconds(seconds)) }
+    played.wait(.zero)
+    played.wait(.seconds(1))
+    #expect(played.events == ["1 timedOut"])
+    #expect(played.session.deadline == played.now + .seconds(1))
+    played.feed("PONG\r\n")
+    played.wait(.seconds(1))
+    #expect(played.events == ["1 timedOut", "2 timedOut"])
+    played.feed("PONG\r\n")
+    played.wait(.seconds(1))
+    #expect(played.events == ["1 timedOut", "2 timedOut", "3 timedOut"])
   }
 
   @Test func aPermissionErrorIsSurvivedAndFailsItsRequest() throws {
