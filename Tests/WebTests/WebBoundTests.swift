@@ -72,6 +72,28 @@ import WormholeSyscalls
     try connection.waitForEnd()
   }
 
+  /// Otherwise a client that sends one byte after the other would keep its connection forever.
+  @Test func theLaterPiecesOfARequestGiveItNoMoreTime() throws {
+    let slow = try SlowRequest()
+    let client = try slow.accepted()
+    let begin = client.deadline
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    try slow.connection.send("GET / HT")
+    try eventually("the first piece is there") {
+      let isOpen = client.receive(&buffer, slow.limits)
+      return isOpen && client.deadline > begin
+    }
+    let end = client.deadline
+    try slow.connection.send("TP/1.1\r\nHost: x\r\n\r\n")
+    var last = end
+    try eventually("the rest is there") {
+      let isOpen = client.receive(&buffer, slow.limits)
+      last = client.deadline
+      return try isOpen && client.request() != nil
+    }
+    #expect(last == end)
+  }
+
   @Test func anIdleConnectionEndsAfterASilence() throws {
     var limits = WebLimits()
     (limits.arrival, limits.silence) = (.seconds(600), .milliseconds(200))
@@ -114,6 +136,26 @@ import WormholeSyscalls
     try site.connect().waitForEnd()
     for reply in site.held.withLock({ $0 }) { reply.send(WebResponse(json: "{}")) }
     #expect(try asking.reply().status == 200)
+  }
+}
+
+/// A connection whose both ends are the test's.
+private final class SlowRequest {
+  let limits = WebLimits()
+  let connection: WebConnection
+  private let listener: LoopbackListener
+
+  init() throws {
+    let listener = try LoopbackListener()
+    connection = try WebConnection(port: Int(listener.port))
+    self.listener = listener
+  }
+
+  func accepted() throws -> WebClient {
+    try eventually("the connection is accepted") { () -> WebClient? in
+      guard let socket = listener.accept() else { return nil }
+      return WebClient(socket, limits)
+    }
   }
 }
 
