@@ -57,15 +57,41 @@ import Wormhole
     try Data("no property list".utf8).write(to: file(identifier))
   }
 
+  private final class Silent: MMWormholeTransiting {
+    func writeMessageObject(
+      _ messageObject: (any NSCoding)?, forIdentifier identifier: String
+    ) -> Bool { false }
+    func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? { nil }
+    func deleteContent(forIdentifier identifier: String?) {}
+    func deleteContentForAllMessages() {}
+  }
+
+  /// Otherwise the listener would hear the former messenger, and no later call would start it.
+  @Test(.blocking) func aListenerOfAMessengerThatCannotBeWatchedIsStartedAgain() throws {
+    let wormhole = MMWormhole(applicationGroupIdentifier: nil, optionalDirectory: nil)
+    wormhole.failureHandler = { [failures] in failures.add("\($0)") }
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    let files = MMWormholeFileTransiting(
+      applicationGroupIdentifier: group, optionalDirectory: nil)
+    wormhole.wormholeMessenger = files
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add("first \($0!)") }
+    wormhole.passMessageObject("a" as NSString, identifier: "m")
+    try heard.wait("the message") { $0 == ["first a"] }
+    #expect(failures.all == [])
+    // The notices of a messenger of the program's own need the group, which is missing.
+    wormhole.wormholeMessenger = Silent()
+    #expect(failures.count == 1)
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add("second \($0!)") }
+    #expect(failures.count == 2)
+    #expect(failures.all.allSatisfy { $0.contains("the group's identifier is nil") })
+    wormhole.wormholeMessenger = files
+    wormhole.passMessageObject("b" as NSString, identifier: "m")
+    try heard.wait("the next message") { $0.last == "second b" }
+    #expect(failures.count == 2)
+  }
+
   @Test(.blocking) func aMessengerThatTellsNobodyHasNotFailed() throws {
-    final class Silent: MMWormholeTransiting {
-      func writeMessageObject(
-        _ messageObject: (any NSCoding)?, forIdentifier identifier: String
-      ) -> Bool { false }
-      func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? { nil }
-      func deleteContent(forIdentifier identifier: String?) {}
-      func deleteContentForAllMessages() {}
-    }
     let wormhole = try wormhole()
     let heard = Heard<String>()
     wormhole.listenerQueue = DispatchQueue(label: "listeners")
