@@ -33,6 +33,18 @@ import WormholeSyscalls
     }
   }
 
+  @Test func theAdviceInstallsTheAppThatIsMissing() {
+    let missing: [(WCError.Code, String)] = [
+      (.watchAppNotInstalled, "watch"), (.companionAppNotInstalled, "phone"),
+    ]
+    for (code, side) in missing {
+      #expect(
+        WCError(code, nil).localizedDescription
+          == "the \(side) app is not installed; install the app with "
+          + "'wormhole watchconnectivity install \(side)'")
+    }
+  }
+
   @Test func anErrorKeepsItsObjectInBothDirections() throws {
     #expect(WCError.errorDomain == "WCErrorDomain")
     #expect(WCError._nsErrorDomain == "WCErrorDomain")
