@@ -187,6 +187,6 @@ import WormholeSyscalls
 
   @Test(.blocking) func aParentThatNobodyCanStartIsAnErrorAndWrongQuestionsAreNotSent() throws {
     let outcome = try start("ask-parent", group).outcome()
-    #expect(outcome.output == "true notFound\nfalse\n", "\(outcome.errors)")
+    #expect(outcome.output == "true notFound\non the main queue\nfalse\n", "\(outcome.errors)")
   }
 }

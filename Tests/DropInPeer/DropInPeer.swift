@@ -79,8 +79,11 @@ import WormholeSyscalls
   /// Asks a parent that has no start command, and then asks with content that cannot be sent.
   static func askParent(_ group: String) {
     ParentApplication.group = group
+    let key = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: key, value: true)
     let sent = WKInterfaceController.openParentApplication([:]) { _, error in
       print((error as? WormholeError)?.code as Any? ?? "no error")
+      print(DispatchQueue.getSpecific(key: key) == true ? "on the main queue" : "elsewhere")
       print(WKInterfaceController.openParentApplication(["null": NSNull()]))
       exit(0)
     }
