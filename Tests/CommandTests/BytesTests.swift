@@ -53,6 +53,10 @@ import WormholeSyscalls
       outcome.errors
         == "wormhole: cannot read 'standard input': the input has more than 67108864 bytes\n")
     #expect(try stage.run("wormhole get it").output == "small\n")
+    // The input itself may have that many bytes, but its value takes a few more.
+    let full = try stage.run("head -c 67108864 /dev/zero | wormhole put it - --type data")
+    #expect(full.status == .exited(65))
+    #expect(full.errors.hasPrefix("wormhole: cannot put value into channel 'it': "))
     let update = try stage.run(
       "wormhole update it --exec 'head -c 70000000 /dev/zero; echo $? >status'")
     #expect(update.status == .exited(65))

@@ -7,14 +7,20 @@ import WormholeSyscalls
 @Suite(.blocking, .notSanitized("about what a command prints")) struct DemoTests {
   private func demo(_ folder: TemporaryDirectory, _ more: [String] = []) throws -> Running {
     try Running(
-      Programs.built("wormhole"), ["demo"],
-      environment: ["TMPDIR=\(folder.path)", "WORMHOLE_CONTAINER=nowhere", "WORMHOLE_GROUP=none"]
-        + more)
+      Programs.built("wormhole"), ["demo"], environment: environment(folder) + more)
   }
 
+  private func environment(_ folder: TemporaryDirectory) -> [String] {
+    ["TMPDIR=\(folder.path)", "WORMHOLE_CONTAINER=nowhere", "WORMHOLE_GROUP=none"]
+  }
+
+  /// The name of the program has no meaning in the directory of the demonstration.
   @Test func itGoesAsItIsKeptAndLeavesNothingBehind() throws {
     let folder = try TemporaryDirectory()
-    let outcome = try demo(folder).outcome()
+    let outcome = try Running(
+      "sh", ["-c", "cd \"$BUILT\" && exec ./wormhole demo"],
+      environment: ["BUILT=\(Programs.built)"] + environment(folder)
+    ).outcome()
     #expect(outcome.status == .exited(0))
     #expect(outcome.errors == "")
     #expect(outcome.output == (try Fixture.text("command/demo.txt")))

@@ -140,6 +140,18 @@ import WormholeSyscalls
     #expect(try done("\(Self.other) \(work); cat done") == "one\ntwo\nthree\n")
   }
 
+  /// A value that must survive a power cut is not restored if it cannot be synced.
+  @Test(arguments: ["", "--replace "])
+  func whatIsRestoredIsSyncedOnRequest(_ option: String) throws {
+    _ = try done("wormhole put a 1; wormhole dump >d; \(Self.other) put b 2")
+    let refused = try stage.run(
+      "\(Self.other) restore \(option)--power <d",
+      environment: ["WORMHOLE_FAULTS=fsync@1+:before:fail=EIO"])
+    #expect(refused.status != .exited(0))
+    #expect(refused.errors.contains("'a'"), "\(refused.errors)")
+    #expect(try stage.run("\(Self.other) get a").status == .exited(1))
+  }
+
   @Test func channelsWithAValueAreNotReplaced() throws {
     _ = try done(
       """

@@ -206,6 +206,16 @@ struct RequestVerbTests {
     #expect(shown.contains(#""environment":{"K":"a=b","L":""}"#), "\(shown)")
   }
 
+  @Test func aStartIsForgottenOnlyWhereAContainerIs() throws {
+    let stage = try Stage()
+    let outcome = try stage.run("wormhole wake watch --forget")
+    #expect(outcome.status != .exited(0))
+    #expect(
+      stage.normal(outcome.errors).hasPrefix("wormhole: cannot open container 'DIR': "),
+      "\(outcome.errors)")
+    #expect(try stage.run("ls").output == "")
+  }
+
   @Test func timeIsUpIfItDoesNotJoin() throws {
     let stage = try Stage()
     #expect(try done(stage, "wormhole wake watch --register -- sleep 5") == "")
