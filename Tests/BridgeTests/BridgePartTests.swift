@@ -73,6 +73,19 @@ import WormholeSyscalls
     #expect(try state() == "over")
   }
 
+  @Test func theReasonOfTheEndIsTheLastTrouble() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    func trouble() throws -> String? {
+      try one.bridge.folder.read(Bridge.statusName)?["trouble"]?.stringValue
+    }
+    one.bridge.note(trouble: "no connection")
+    one.bridge.writeStatus()
+    #expect(try trouble() == "no connection")
+    one.bridge.end = BridgeEnd(.fenced, "another bridge has continued", hint: "find the copy")
+    one.bridge.writeStatus(isOver: true)
+    #expect(try trouble() == "another bridge has continued; find the copy")
+  }
+
   /// A flow that is read again counts as failed only while its files cannot be read.
   @Test func aFlowThatHasFailedIsInTheStatus() throws {
     let one = try UnconnectedBridge(folder.path + "/c")

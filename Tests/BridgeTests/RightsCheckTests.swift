@@ -6,17 +6,15 @@ import WormholeSyscalls
 
 @testable import WormholeBridge
 
-/// The check of a machine's rights at servers that do not reply.
+/// The check of a machine's rights, at servers that do not reply and at servers that do.
 @Suite(.blocking) struct RightsCheckTests {
   private static let machine = "0123456789abcdef"
 
-  /// No program listens at the subjects.
-  ///
-  /// The rights may be missing, or the servers have no leader yet.
-  @Test func withoutALeaderNoRightCountsAsMissing() throws {
-    let server = try LyingServer(seed: 1, lies: .none)
+  /// A check that has tried each right at a server.
+  private func finished(_ server: LyingServer) throws -> RightsCheck {
     let connection = try RelayConnection(
       RelayAddress(server.address), RelayOptions(name: "check", token: "secret"))
+    defer { connection.close() }
     func run(_ what: String, until condition: () -> Bool) throws {
       try eventually(what) {
         _ = server.step(.now)
@@ -25,8 +23,6 @@ import WormholeSyscalls
       }
     }
     try run("the connection is ready") { connection.state == .ready }
-    // The server refuses each request to a stream.
-    server.lies.refusal = 1000
     let check = RightsCheck(
       JetStream(connection), try Subjects(group: "g", Deployment()), Self.machine,
       try MachineRights(machine: Self.machine, group: "g"))
@@ -34,12 +30,35 @@ import WormholeSyscalls
       check.proceed(.now)
       return check.isDone
     }
+    return check
+  }
+
+  /// No program listens at the subjects.
+  ///
+  /// The rights may be missing, or the servers have no leader yet.
+  @Test func withoutALeaderNoRightCountsAsMissing() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    // The server refuses each request to a stream.
+    server.lies.refusal = 1000
+    let check = try finished(server)
     #expect(check.missing == nil)
     let unknown = check.verdicts.filter {
       if case .unknown = $0.verdict { true } else { false }
     }
     #expect(unknown.count == 6, "\(check.verdicts)")
     #expect(unknown.first?.right.purpose == "send messages")
-    connection.close()
+  }
+
+  /// The streams have no message yet, and a message without content would be one.
+  @Test func theCheckStoresNothing() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    server.stored = "wh"
+    server.script = { subject in
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      return ("NATS/1.0 404 Message Not Found\r\n\r\n", "")
+    }
+    let check = try finished(server)
+    #expect(check.verdicts.allSatisfy { $0.verdict == .works }, "\(check.verdicts)")
+    #expect(server.log.map(\.subject) == [])
   }
 }

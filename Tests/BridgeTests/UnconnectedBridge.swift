@@ -45,11 +45,11 @@ final class UnconnectedBridge {
 
   /// Hears a heartbeat with the given statements.
   func hear(
-    _ machine: String, queues: [String: Int] = [:], heirs: [String: Heartbeat.Heir] = [:],
-    work: [String: WorkerStatement] = [:]
+    _ machine: String, generation: Int = 1, queues: [String: Int] = [:],
+    heirs: [String: Heartbeat.Heir] = [:], work: [String: WorkerStatement] = [:]
   ) throws {
     let bytes = Heartbeat.bytes(
-      generation: 1, [], full: [], queues: queues, heirs: heirs, work: work)
+      generation: generation, [], full: [], queues: queues, heirs: heirs, work: work)
     hear(machine, try #require(bytes))
   }
 

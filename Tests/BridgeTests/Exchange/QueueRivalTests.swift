@@ -272,6 +272,31 @@ import WormholeSyscalls
     #expect(try middle.names("queues/jobs/dead") == [])
   }
 
+  /// The home's next bridge gives the messages that it had lent to other workers.
+  @Test func whatWaitsGoesBackWhenTheHomesBridgeHasStartedAgain() throws {
+    let machine = try bridges(1)[0]
+    try machine.hear(Self.first, queues: ["jobs": 0])
+    let worked = try #require(machine.bridge.queues.worked["jobs"])
+    let (name, bytes) = try message()
+    let job = LentQueue.Job(id: "1.1", name: name, attempt: 1, isMarked: false)
+    let flow = "0123456789abcdef"
+    let bundle = FlowBundle(
+      flow: flow, generation: 1, first: 1, before: .start, now: 0,
+      entries: [FlowEntry(.job(FlowJob(job)), to: .queue("jobs"), name)], bodies: [bytes])
+    let pair = try #require(machine.bridge.pair(Self.first))
+    try pair.incoming.begin(flow)
+    #expect(try pair.incoming.receive([(bundle, 0)]) == [.received(1)])
+    let look = try worked.queue.look()
+    #expect(look.held.count == 1)
+    machine.bridge.queues.worked["jobs"]?.look = look
+    try machine.hear(Self.first, queues: ["jobs": 0])
+    #expect(try machine.names("queues/jobs/away/inbox").count == 1)
+    try machine.hear(Self.first, generation: 2, queues: ["jobs": 0])
+    #expect(try machine.names("queues/jobs/away/inbox") == [])
+    #expect(try machine.names("queues/jobs/away/receipts").count == 1)
+    #expect(machine.bridge.queues.worked["jobs"]?.look.held.isEmpty == true)
+  }
+
   /// Two homes are a conflict, and one gives the queue to the other, which is to move itself.
   @Test func aHomeThatIsGivenTheQueueKeepsItsOwnMoveAndFormerHomes() throws {
     let machine = try bridges(1)[0]

@@ -56,6 +56,8 @@ package final class LyingServer {
   /// Ends each connection after this number of bytes.
   package var cutAfter: Int?
   package var token: String? = "secret"
+  /// The beginning of the subjects of which the stream stores messages.
+  package var stored = "s."
   /// The messages of the stream `S`, which has all subjects `s.>`; the first has number 1.
   package var log: [Stored] = []
   /// How often a client has created a consumer, asked for messages, or subscribed.
@@ -163,7 +165,7 @@ extension LyingServer {
         deliver(Array(reply.body.utf8), to: message.reply, headers: reply.headers)
       } else if message.subject.hasPrefix("$JS.hub.API.") {
         serveAPI(message)
-      } else if message.subject.hasPrefix("s.") {
+      } else if message.subject.hasPrefix(stored) {
         store(message)
       } else if message.subject.hasPrefix("echo.") {
         deliver(message.payload, to: message.reply)

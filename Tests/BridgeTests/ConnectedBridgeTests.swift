@@ -1,0 +1,88 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeRelay
+import WormholeSyscalls
+
+@testable import WormholeBridge
+
+/// What a bridge does at a connection whose servers have no records.
+@Suite(.blocking) struct ConnectedBridgeTests {
+  private static let (other, third) = ("000000000000000b", "000000000000000c")
+  private let scene: ConnectedBridge
+
+  init() throws { scene = try ConnectedBridge() }
+
+  /// A bridge that has served ends because of a copy; one that has not served is itself the copy.
+  @Test(arguments: [false, true])
+  func whoeverHasServedIsFencedByAnother(_ hasServed: Bool) throws {
+    let bridge = scene.one.bridge
+    if hasServed { try bridge.place.begin(after: nil, nonce: bridge.nonce, bridge.folder) }
+    bridge.recorded = (MachineRecord(generation: 7, nonce: "another"), 1)
+    try bridge.claimPlace(scene.link, .now)
+    let kind: BridgeEnd.Kind = hasServed ? .fenced : .refused
+    #expect(bridge.end?.kind == kind)
+    #expect(!scene.link.isServing && !scene.link.isClaiming)
+  }
+
+  /// An operator names a second machine before the first one has the channel.
+  @Test func aChannelMovesToTheMachineThatWasNamedLast() throws {
+    let (bridge, container) = (scene.one.bridge, scene.one.container)
+    try container.channel("seats", of: Int.self).put(1)
+    #expect(try Bridge.addChannel("seats", of: container))
+    for machine in [Self.other, Self.third] {
+      try Bridge.moveChannel("seats", to: machine, of: container)
+      bridge.channels.nextLook = .longAgo
+      bridge.carryChannels(scene.link, .now)
+      #expect(bridge.channels.moves["seats"]?.machine == machine)
+    }
+  }
+
+  /// Messages of the guest would be delivered to a directory that is gone.
+  @Test func aGuestThatWasSweptHasANewProxyWhenItSendsAgain() throws {
+    let (one, link) = (scene.one, scene.link)
+    let digits = try #require(Incarnation(rawValue: "00000000000000ee"))
+    let first = try one.bridge.residents.proxy(of: .guest(digits), on: Self.other)
+    #expect(try one.names("guests").contains(digits.rawValue))
+    (one.bridge.nextSweep, link.nextBeat) = (.longAgo, .longAgo)
+    one.bridge.beat(link, .now)
+    #expect(try !one.names("guests").contains(digits.rawValue))
+    #expect(one.bridge.residents[.guest(digits)] == nil)
+    let second = try one.bridge.residents.proxy(of: .guest(digits), on: Self.other)
+    #expect(second !== first)
+    #expect(try one.names("guests").contains(digits.rawValue))
+  }
+}
+
+/// A bridge with a connection that is ready, and with all records of its group: there are none.
+private final class ConnectedBridge {
+  let one: UnconnectedBridge
+  let link: ServerLink
+  private let folder: TemporaryDirectory
+  private let server: LyingServer
+
+  init() throws {
+    let folder = try TemporaryDirectory()
+    let server = try LyingServer(seed: 1, lies: .none)
+    let connection = try RelayConnection(
+      RelayAddress(server.address), RelayOptions(name: "bridge", token: "secret"))
+    let link = ServerLink(connection)
+    link.subjects = try Subjects(group: "g", Deployment())
+    let reader = StreamReader(
+      link.jetStream, stream: "S", filter: "s.>", from: .lastPerSubject
+    ) { _ in }
+    link.records = reader
+    try eventually("the records are read") {
+      _ = server.step(.now)
+      connection.proceed(.now)
+      reader.proceed(.now)
+      return reader.isCaughtUp
+    }
+    one = try UnconnectedBridge(folder.path + "/c")
+    (self.folder, self.server, self.link) = (folder, server, link)
+  }
+
+  deinit { link.stop() }
+}
