@@ -50,9 +50,10 @@ extension Channel {
   /// the newest is reported. The closures are called from a task of the watch, each on the actor to
   /// which the closure is isolated, if any.
   ///
-  /// After the watch has been stopped, no call begins. Stopping does not wait for a call in
-  /// progress, because the call may run on the stopping actor. After a stop on the closure's own
-  /// actor, the closure is not entered again.
+  /// After the watch has been stopped, no call begins. Stopping cancels the task of a call in
+  /// progress, unless the call itself stops the watch, and does not wait for the call, because the
+  /// call may run on the stopping actor; ``Subscription/finished()`` waits. After a stop on the
+  /// closure's own actor, the closure is not entered again.
   ///
   /// - Parameters:
   ///   - initial: whether the first call reports the present content.

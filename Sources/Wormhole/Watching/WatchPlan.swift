@@ -117,17 +117,15 @@ struct WatchPlan<Element: Sendable>: Sendable {
     try begin(listener)
     let watching = try goOn(listener, in: begun)
     let interpret = interpreter()
-    Task.detached {
-      while let finding = await listener.next() {
-        do throws(WormholeError) {
-          var element: Element?
-          try interpret(finding) { element = $0 }
-          if let element { await listener.gate.call(handler, element, on: handler.isolation) }
-        } catch {
-          await listener.gate.call(failure, error, on: failure.isolation)
-        }
+    listener.begin(calling: { finding in
+      do throws(WormholeError) {
+        var element: Element?
+        try interpret(finding) { element = $0 }
+        if let element { await listener.gate.call(handler, element, on: handler.isolation) }
+      } catch {
+        await listener.gate.call(failure, error, on: failure.isolation)
       }
-    }
+    })
     return watching
   }
 
