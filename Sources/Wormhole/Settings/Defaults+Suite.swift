@@ -14,7 +14,7 @@ extension Defaults {
     try WormholeError.writing("write defaults", suite) { try changing(body) }
   }
 
-  /// As `change(_:)`, and rethrows the errors of the body.
+  /// As `change(_:)`, and rethrows the errors of the body, unchanged.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
     try changing { before in
       var after = before
@@ -47,15 +47,28 @@ extension Defaults {
     let writer = SlotWriter(slot, of: container, name: suite)
     let reader = reader
     var written: (version: Int, values: [String: PropertyListValue])?
-    try slot.change(
-      "write", durability: container.options.durability, patience: writer.patience
-    ) { content in
-      written = nil
-      let before = try own(slot.note) ?? decode(content, reader)
-      guard let after = try body(before) else { return .none }
-      let count = try writer.count(content)
-      written = (count.next, after)
-      return .put(try writer.seal(after, count, "write defaults"), note: count.note)
+    var isOfBody = false
+    do {
+      try slot.change(
+        "write", durability: container.options.durability, patience: writer.patience
+      ) { content in
+        (written, isOfBody) = (nil, false)
+        let before = try own(slot.note) ?? decode(content, reader)
+        let changed: [String: PropertyListValue]?
+        do {
+          changed = try body(before)
+        } catch {
+          isOfBody = true
+          throw error
+        }
+        guard let after = changed else { return .none }
+        let count = try writer.count(content)
+        written = (count.next, after)
+        return .put(try writer.seal(after, count, "write defaults"), note: count.note)
+      }
+    } catch var error as WormholeError where !isOfBody {
+      (error.operation, error.subject) = ("write defaults", suite)
+      throw error
     }
     guard let written else { return nil }
     known.withLock { $0.own = written }

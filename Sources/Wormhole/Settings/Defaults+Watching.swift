@@ -124,6 +124,9 @@ extension Defaults {
   private func stored<Value: Decodable & Sendable>(
     _ key: String, in finding: WatchResult
   ) throws(WormholeError) -> Value? {
-    try reader.entry(key, of: finding)
+    try Self.naming(finding.isFinal ? "watch defaults" : "read defaults", suite) {
+      () throws(WormholeError) in
+      try reader.entry(key, of: finding)
+    }
   }
 }
