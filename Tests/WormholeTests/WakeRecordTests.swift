@@ -52,6 +52,29 @@ import WormholeSyscalls
     #expect(pauses.last == .seconds(10))
   }
 
+  @Test func theStateOfAStartIsStatedForPeople() {
+    func record(failed: Int = 0, machine: String? = nil) -> WakeRecord {
+      WakeRecord(
+        id: "1", started: 0, by: "till", program: "app", before: nil, failed: failed,
+        machine: machine)
+    }
+    var here = record()
+    #expect(here.whatRuns == "'till' was about to start the program")
+    here.process = 7
+    #expect(here.whatRuns == "'app' (process 7) was started")
+    here.failure = "it ended"
+    #expect(here.whatRuns == "the program was started once without success: it ended")
+    here = record(failed: 2)
+    here.failure = "it ended"
+    #expect(
+      here.whatRuns
+        == "the program was started 3 times in a row without success; the last time, it ended")
+    var there = record(machine: "m2")
+    #expect(there.whatRuns == "'till' was about to have machine 'm2' start the program")
+    there.process = 7
+    #expect(there.whatRuns == "machine 'm2' was asked to start the program")
+  }
+
   /// The clock counts from the start of the machine.
   @Test func aWakeRecordOfAnEarlierBootIsIgnored() {
     let record = WakeRecord(

@@ -162,7 +162,13 @@ public struct Lock: Sendable {
   // MARK: Its slot
 
   private func slot() throws(WormholeError) -> Slot {
-    try container.storage.slot(.system, "lock." + name)
+    do throws(WormholeError) {
+      return try container.storage.slot(.system, "lock." + name)
+    } catch {
+      var error = error
+      error.subject = name
+      throw error
+    }
   }
 
   /// Returns the deadline and the cancellation of a call.

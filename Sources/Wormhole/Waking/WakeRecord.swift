@@ -90,8 +90,11 @@ struct WakeRecord: Codable, Equatable, Sendable {
   /// The state of the start, for people.
   var whatRuns: String {
     if let failure {
-      return "the program was started \((failed ?? 0) + 1) times in a row without success; "
-        + "the last time, \(failure)"
+      let starts = (failed ?? 0) + 1
+      return starts == 1
+        ? "the program was started once without success: \(failure)"
+        : "the program was started \(starts) times in a row without success; the last time, "
+          + failure
     }
     if let machine {
       return process == nil
@@ -105,7 +108,14 @@ struct WakeRecord: Codable, Equatable, Sendable {
   // MARK: In its slot
 
   static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
-    try storage.slot(.system, "wake." + name)
+    do throws(WormholeError) {
+      return try storage.slot(.system, "wake." + name)
+    } catch {
+      // The caller knows the member and not the slot.
+      var error = error
+      error.subject = name
+      throw error
+    }
   }
 
   init(
