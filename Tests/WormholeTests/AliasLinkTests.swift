@@ -27,6 +27,20 @@ import WormholeSyscalls
     #expect(String(decoding: target, as: UTF8.self) == "c/channels/film/value.plist")
   }
 
+  @Test func aFileInPlaceOfTheLinkIsReportedAsAFile() throws {
+    let log = Heard<String>()
+    let meeting = try Meeting { $0.log = { log.add($0.text) } }
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
+    try meeting.folder.write("mine", to: "film")
+    let error = try failure { try channel.put("Metropolis", alias: alias) }
+    #expect(error.errno == Errno.fileExists.rawValue)
+    #expect(error.operation == "create link" && error.subject == alias.location)
+    #expect(try channel.value == nil)
+    #expect(try meeting.folder.read("film") == "mine")
+    #expect(log.all.filter { $0.contains("may not match") } == [])
+  }
+
   /// There is no link to remove, however that has come about.
   @Test func aFileInPlaceOfTheLinksDirectoryKeepsNoValue() throws {
     let log = Heard<String>()

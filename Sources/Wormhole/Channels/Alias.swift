@@ -60,7 +60,13 @@ package struct Alias: Sendable {
       guard error == .fileExists else { throw error }
     }
     // Another program has made the entry if it is not a link, or is a link to another target.
-    guard try folder.readSymbolicLink(link) == targetBytes else { throw .fileExists }
+    let present: [UInt8]
+    do throws(Errno) {
+      present = try folder.readSymbolicLink(link)
+    } catch {
+      throw error == .invalidArgument ? .fileExists : error
+    }
+    guard present == targetBytes else { throw .fileExists }
   }
 
   private func remove() throws(Errno) {
