@@ -118,6 +118,27 @@ import WormholeSyscalls
     try eventually("it is told") { heard.all == [scene.path("a")] }
   }
 
+  /// Only a presenter that knows the present writers notices their death.
+  @Test func whoCannotReadThePresentWritersIsNotRegistered() throws {
+    let heard = Heard<String>()
+    var presenter = Coordinator.Presenter()
+    presenter.didChange = { heard.add($0.path) }
+    let (path, coordinator, used) = (scene.path("a"), scene.another(), presenter)
+    let peer = try scene.peer(.write, path, .linger)
+    try eventually("it writes") { try peer.output == "inside\n" }
+    let rule = FaultRule(
+      .open, path: "running/", persistent: true, .fail(.tooManyOpenFiles))
+    try FaultPoints.with([rule]) {
+      let error = try failure { _ = try coordinator.present(path, as: used) }
+      #expect(error.errno == Errno.tooManyOpenFiles.rawValue)
+    }
+    let presenting = try coordinator.present(path, as: used)
+    try peer.child.send(.kill)
+    _ = try peer.outcome()
+    try eventually("it is told") { heard.all.contains(path) }
+    presenting.stop()
+  }
+
   @Test func whoWasAskedIsToldThoughNobodyCanBeLookedFor() throws {
     let heard = Heard<String>()
     var presenter = Coordinator.Presenter()

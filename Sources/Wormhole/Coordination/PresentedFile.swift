@@ -146,8 +146,7 @@ final class PresentedFile: Stoppable {
           new.append(place.registration)
           // After the registration, every arriving writer notifies the presenter, and so does every
           // access that ends. The presenter itself checks whether these writers die.
-          for name in (try? room.writers(of: paths, but: purpose)) ?? []
-          where !known.contains(name.text) {
+          for name in try self.writers(of: paths, in: room) where !known.contains(name.text) {
             writers.insert(.init(registration: place.registration, name: name))
           }
         }
@@ -158,6 +157,22 @@ final class PresentedFile: Stoppable {
     }
     actions.forEach(act)
     if let failure { throw failure }
+  }
+
+  /// Returns the accesses that write any of the paths.
+  ///
+  /// If the system refuses for now, the registration is to be tried again: without the names, the
+  /// presenter would not notice the death of a writer.
+  private func writers(
+    of paths: [AccessPath], in room: AccessDirectory
+  ) throws(WormholeError) -> Set<AccessName> {
+    do throws(Errno) {
+      return try room.writers(of: paths, but: purpose)
+    } catch {
+      let failure = WormholeError(error, "list the accesses in", room.container.path)
+      guard failure.mayPass else { return [] }
+      throw failure
+    }
   }
 
   /// Returns the containers that order any of the paths, each with its paths.
