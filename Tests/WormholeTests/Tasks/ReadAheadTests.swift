@@ -31,4 +31,23 @@ import Testing
     ahead.stop()
     #expect(started.all == [0, 10, 20, 30, 40])
   }
+
+  /// The thread waits for room when the caller stops.
+  @Test func aStoppedThreadKeepsNothing() throws {
+    let started = Heard<Int>()
+    weak var held: KeptByThread?
+    do {
+      let one = KeptByThread()
+      held = one
+      let ahead = ReadAhead(1000, step: 10) { range in
+        started.add(range.lowerBound)
+        return one
+      }
+      try eventually("four parts are read ahead") { started.all.count == 4 }
+      ahead.stop()
+    }
+    try eventually("the thread has ended") { held == nil }
+  }
+
+  private final class KeptByThread: Sendable {}
 }
