@@ -20,6 +20,16 @@ import WormholeCommandLine
     #expect(TerminalStyle.width(of: text) == 2, "\(text.debugDescription)")
   }
 
+  /// Some signs among narrow ones are as wide as those of the pictures' own block.
+  @Test(arguments: [
+    ("\u{2705}", 2), ("\u{274C}", 2), ("\u{23F0}", 2), ("\u{2B50}", 2), ("\u{FFE5}", 2),
+    ("\u{FFE6}", 2), ("\u{FFE8}", 1), ("\u{2713}", 1), ("1", 1), ("\u{A9}", 1),
+    ("1\u{20DD}", 1), ("\u{1F1E9}\u{1F1EA}", 2),
+  ])
+  func aSignTakesItsColumns(_ text: String, _ width: Int) {
+    #expect(TerminalStyle.width(of: text) == width, "\(text.debugDescription)")
+  }
+
   @Test func aTableIsAlignedByTheWidthOfItsLetters() {
     let rows: [[Listing.Cell]] = [[.init("\u{FF01}a"), "x"], [.init("abc"), "y"]]
     let lines = Listing.lines(["N", "V"], rows, TerminalStyle(isColoured: false))

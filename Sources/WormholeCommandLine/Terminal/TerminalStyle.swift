@@ -37,17 +37,21 @@ package struct TerminalStyle: Sendable {
   /// Returns the number of columns that a text takes.
   package static func width(of text: String) -> Int {
     text.unicodeScalars.reduce(0) { sum, scalar in
-      if scalar.properties.generalCategory == .nonspacingMark { return sum }
-      return sum + (isWide(scalar) ? 2 : 1)
+      switch scalar.properties.generalCategory {
+      case .nonspacingMark, .enclosingMark: sum
+      default: sum + (isWide(scalar) ? 2 : 1)
+      }
     }
   }
 
   private static func isWide(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
-      0xFF00...0xFF60, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
       true
-    default: false
+    // Two of these letters are a flag, which takes two columns.
+    case 0x1F1E6...0x1F1FF: false
+    default: scalar.properties.isEmojiPresentation
     }
   }
 
