@@ -75,6 +75,30 @@ import WormholeSyscalls
     #expect(try meeting.folder.read("copy") == "content" && kept() == 0)
   }
 
+  /// Otherwise the next attempt would find its path taken, and the message would become a dead
+  /// letter.
+  @Test func theCopyOfAnAttemptThatIsNotDurableIsRemoved() async throws {
+    try await queue.send(1, file: file, .quick { $0.durability = .power })
+    let (heard, path) = (Heard<WormholeError.Code?>(), path("copy"))
+    let working = try queue.work { _, message in
+      let file = try #require(message.file)
+      // The first sync is that of the content, the second that of the name.
+      let rules = message.attempt == 1 ? [FaultRule(.fsync, number: 2, .fail(.inputOutput))] : []
+      do {
+        try FaultPoints.with(rules) { try file.move(to: path) }
+      } catch let error as WormholeError {
+        heard.add(error.code)
+        throw error
+      }
+      heard.add(nil)
+    }
+    try await eventuallyAsync("it is handled") { try queue.messages.isEmpty }
+    working.stop()
+    #expect(heard.all == [.notDurable, nil])
+    #expect(try queue.deadLetters.isEmpty)
+    #expect(try meeting.folder.read("copy") == "content" && kept() == 0)
+  }
+
   @Test func whatALateWorkerHasTakenIsRemoved() async throws {
     try await queue.send(1, file: file, .quick())
     var hung = queue.deliveries(handlingDeadline: .seconds(10)).makeAsyncIterator()

@@ -125,7 +125,10 @@ public struct ReceivedFile: Sendable {
     }
     do throws(MemberDirectory.AttachmentProblem) {
       if case .worker(let shared)? = claim {
-        shared.took(try home.copyAttachment(taking, to: target, report))
+        let copy = try home.copyAttachment(taking, to: target, report)
+        // Recorded first: a copy that is not durable is removed as well.
+        shared.took(copy)
+        try home.makeDurable(copy, taking)
       } else {
         try home.takeAttachment(taking, to: target, report)
       }

@@ -9,7 +9,7 @@ package final class HandedCopy: Sendable {
   package let path: String
   private let name: String
   private let file: Descriptor
-  private let parent: Descriptor
+  let parent: Descriptor
 
   init(_ file: consuming Descriptor, _ parent: consuming Descriptor, _ path: UserPath) {
     (self.path, name) = (path.path, path.name)

@@ -104,6 +104,7 @@ extension MemberDirectory {
       guard error == .crossDevice else { throw .system(error) }
       let opened = try openAttachment(taking.name, size: taking.size)
       _ = try copyOut(opened.file, taking, to: parent, path.name, report)
+      try makeDurable(parent, taking)
       _ = try? remove(taking.name, from: .files)
       return
     }
@@ -111,6 +112,8 @@ extension MemberDirectory {
   }
 
   /// Copies the file of a message to a path of the user's, and leaves the message its file.
+  ///
+  /// A call of ``makeDurable(_:_:)`` has to follow, once the copy is recorded.
   ///
   /// - Returns: the copy, which can be removed later.
   package func copyAttachment(
@@ -124,6 +127,13 @@ extension MemberDirectory {
     return HandedCopy(copy, parent, path)
   }
 
+  /// Makes the name of a copy durable, if the message was sent so.
+  package func makeDurable(
+    _ copy: HandedCopy, _ taking: TakeOptions
+  ) throws(AttachmentProblem) {
+    try makeDurable(copy.parent, taking)
+  }
+
   /// Moves exactly the file that is compared here: other users of a group can replace the file at
   /// any moment, so the open file is linked, and not its name.
   private func takeOpened(
@@ -135,10 +145,12 @@ extension MemberDirectory {
     if target?.device == opened.status.device,
       try link(opened.file, taking, to: parent, name, report)
     {
-      try makeDurable(parent, taking)
-    } else {
-      _ = try copyOut(opened.file, taking, to: parent, name, report)
+      // The file is the user's now, durable or not: a write to it would damage the message's file.
+      defer { _ = try? remove(taking.name, from: .files) }
+      return try makeDurable(parent, taking)
     }
+    _ = try copyOut(opened.file, taking, to: parent, name, report)
+    try makeDurable(parent, taking)
     _ = try? remove(taking.name, from: .files)
   }
 
@@ -241,7 +253,6 @@ extension MemberDirectory {
       try? parent.unlink(hidden)
       throw failure
     }
-    try makeDurable(parent, taking)
     return copy
   }
 

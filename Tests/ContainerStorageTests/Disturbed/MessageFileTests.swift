@@ -106,6 +106,20 @@ import WormholeSyscalls
     #expect(try files(of: home) == [])
   }
 
+  /// The message and the user would otherwise share one file, which the user may change.
+  @Test func inAGroupAMovedFileThatIsNotDurableIsTheUsersAlone() throws {
+    let home = try groupsHome()
+    try put(in: home)
+    FaultPoints.with([FaultRule(.fsync, .fail(.inputOutput))]) {
+      #expect(throws: Problem.notDurable(.inputOutput)) {
+        try home.takeAttachment(taking(.power), to: target) { _ in true }
+      }
+    }
+    #expect(try folder.read("out") == Self.text)
+    #expect(try outside() == ["out"])
+    #expect(try files(of: home) == [])
+  }
+
   @Test func inAGroupAFileThatCannotBeLinkedIsCopied() throws {
     let home = try groupsHome()
     try put(in: home)
