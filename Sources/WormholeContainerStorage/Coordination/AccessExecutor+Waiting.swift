@@ -128,7 +128,8 @@ extension AccessDirectory {
     var found: [AccessName: WaitCycle.Seen] = [:]
     var living: [String: Bool] = [:]
     for place in AccessPlace.allCases {
-      for name in try names(in: place, of: home) {
+      // The first process with an access here may have been killed before it made the directory.
+      for name in try ignoring(.noSuchFile, names(in: place, of: home)) ?? [] {
         let lives = living[name.process] ?? (try? isAlive(name.process, in: home)) ?? true
         living[name.process] = lives
         guard lives, let entry = try entry(of: name, in: place, of: home) else { continue }

@@ -21,11 +21,15 @@ import WormholeSyscalls
     ours = try AccessDirectory(container)
   }
 
-  private func access(_ room: AccessDirectory, _ name: String) -> AccessExecutor {
+  private func access(
+    _ room: AccessDirectory, _ name: String, beside others: [AccessDirectory] = []
+  ) -> AccessExecutor {
     let purpose = room === ours ? "ours" : "theirs"
     let path = AccessPath(folder.path + "/" + name)
     let claim = AccessClaim([.init(path, writes: true)], purpose: purpose)
-    return AccessExecutor(room, AccessRequest(claim, subject: name), .unlimited)
+    var request = AccessRequest(claim, subject: name)
+    request.others = { others }
+    return AccessExecutor(room, request, .unlimited)
   }
 
   private func coordination() throws(Errno) -> Descriptor {
@@ -69,6 +73,26 @@ import WormholeSyscalls
     #expect(error.code == .deadlock)
     try own.end(commits: false)
     try waiting.end(commits: false)
+    try outer.end(commits: false)
+  }
+
+  /// The first process that had an access in the other container was killed before it had made all
+  /// directories.
+  @Test func anUnfinishedDirectoryOfAnotherContainerStopsNoInnerAccess() throws {
+    let other = try Container.open(folder.path + "/d", options: .testing())
+    try other.root.descriptor.makeDirectory("system/coordination", mode: 0o700)
+    let room = try AccessDirectory(other)
+    let (outer, blocker) = (access(ours, "a"), access(theirs, "b"))
+    try outer.begin()
+    try blocker.begin()
+    let inner = access(ours, "b", beside: [room])
+    #expect(throws: Never.self) {
+      let runs = try inner.arrive(inside: [outer.token])
+      #expect(!runs)
+    }
+    try blocker.end(commits: false)
+    try? inner.begin()
+    try? inner.end(commits: false)
     try outer.end(commits: false)
   }
 
