@@ -187,7 +187,11 @@ extension AccessDirectory {
   /// Makes the own file in `processes/`, if missing; returns its name.
   package func showProcess() throws(WormholeError) -> String {
     // Without the file, other processes would take this process for dead.
-    if let process = knownProcess, process.isThere { return process.name }
+    if let process = knownProcess, let openHome,
+      (try? process.isThere(in: openHome.descriptor)) == true
+    {
+      return process.name
+    }
     removeLeftovers()
     do throws(Errno) {
       return try ownProcess(in: directory(openSlot())).name

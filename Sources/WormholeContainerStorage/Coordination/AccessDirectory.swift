@@ -111,7 +111,7 @@ package final class AccessDirectory: Sendable {
   /// access.
   func ownProcess(in home: AccessHome) throws(Errno) -> AccessProcess {
     try process.withLock { process throws(Errno) in
-      if let process, process.isThere { return process }
+      if let process, try process.isThere(in: home.descriptor) { return process }
       let made = try AccessProcess.make(in: home.descriptor, container)
       // Earlier accesses of this process, under the lost name, count as a dead process's now.
       isEmpty = false

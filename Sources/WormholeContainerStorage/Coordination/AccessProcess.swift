@@ -11,6 +11,8 @@ internal import WormholeSyscalls
 /// and each time the first access starts, the heartbeat gets a new value.
 final class AccessProcess: Sendable {
   let name: String
+  /// The path of the file, in the directory of accesses.
+  private let path: String
   private let file: Descriptor
   private let state: Monitor<State>
   private let counted = Atomic<Int>(0)
@@ -26,6 +28,7 @@ final class AccessProcess: Sendable {
     _ name: String, _ file: consuming Descriptor, _ mark: HolderMark, _ leases: LeaseKeeper
   ) {
     self.name = name
+    path = AccessDirectory.processesName + "/" + name
     self.leases = leases
     self.file = file
     state = Monitor(State(mark: mark))
@@ -75,8 +78,13 @@ final class AccessProcess: Sendable {
     if let tenure = state.withLock({ $0.tenure }) { _ = leases.end(tenure) }
   }
 
-  /// Whether waiters can see the file: another tool may have removed the file.
-  var isThere: Bool { (try? file.status().links) ?? 0 > 0 }
+  /// Whether waiters can see the file.
+  ///
+  /// Another tool may have removed the file, or may have moved `processes/` or the directory of
+  /// accesses away. A failure of the system to look proves nothing.
+  func isThere(in home: borrowing Descriptor) throws(Errno) -> Bool {
+    try ignoring(.noSuchFile, home.status(of: path)) != nil
+  }
 
   /// Whether the caller's access is the only active access of the process.
   var isOnlyUser: Bool { state.withLock { $0.users == 1 } }

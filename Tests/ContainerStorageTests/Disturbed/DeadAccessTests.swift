@@ -194,6 +194,42 @@ import WormholeSyscalls
     #expect(try !theirs.isAlive(first, in: home))
   }
 
+  /// Otherwise the process, and all its later accesses, would count as dead until it ends.
+  @Test(arguments: ["system/coordination/processes", "system/coordination"])
+  func aProcessWhoseDirectoryWasMovedAwayIsShownAgain(_ path: String) throws {
+    let first = access(theirs, "a")
+    try first.begin()
+    try first.end(commits: false)
+    try container.root.descriptor.rename(path, to: folder.descriptor, "away")
+    // The next access makes the directory of accesses again.
+    if path.hasSuffix("processes") {
+      try container.root.descriptor.makeDirectory(path, mode: 0o700)
+    }
+    let second = access(theirs, "a")
+    try second.begin()
+    let process = try #require(theirs.ownName)
+    let home = try #require(try ours.existingDirectory())
+    #expect(try ours.isAlive(process, in: home))
+    try second.end(commits: false)
+  }
+
+  /// A failure of the system to look for the file does not give the process another name, under
+  /// which its present accesses would count as a dead process's.
+  @Test func aProcessWhoseFileCannotBeLookedForKeepsItsName() throws {
+    let running = access(theirs, "a")
+    try running.begin()
+    let process = try #require(theirs.ownName)
+    let rule = FaultRule(.fstatat, path: "processes/" + process, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      let next = access(theirs, "b")
+      #expect(throws: WormholeError.self) { try next.begin() }
+    }
+    #expect(theirs.ownName == process)
+    let home = try #require(try ours.existingDirectory())
+    #expect(try ours.isAlive(process, in: home))
+    try running.end(commits: false)
+  }
+
   /// A process that cannot be checked keeps its presenters, and those of dead processes are swept.
   @Test func aProcessThatCannotBeCheckedStopsNoSweepOfPresenters() throws {
     let entry = PresenterEntry(
