@@ -51,7 +51,11 @@ func empty(
         switch error {
         case .noSuchFile: break
         case .isADirectory, .notPermitted:
-          try removeTree(name, in: directory, depth: depth - 1, sharing)
+          let failure = Errno.of { () throws(Errno) in
+            try removeTree(name, in: directory, depth: depth - 1, sharing)
+          }
+          // Unless it is a directory, the name belongs to a file that this user may not remove.
+          if let failure { throw failure == .notADirectory ? error : failure }
         default: throw error
         }
       }

@@ -33,15 +33,23 @@ struct TreeRemoval {
   ) throws(Errno) -> Bool {
     guard left > 0, !isOver() else { return false }
     left -= 1
+    let refusal: Errno
     do throws(Errno) {
       try parent.unlink(name)
       return true
     } catch {
       if error == .noSuchFile { return true }
       guard error == .isADirectory || error == .notPermitted else { throw error }
+      refusal = error
     }
     guard depth > 0 else { throw .directoryNotEmpty }
-    return try ignoring(.noSuchFile, removeDirectory(name, in: parent, depth)) ?? true
+    do throws(Errno) {
+      return try removeDirectory(name, in: parent, depth)
+    } catch {
+      if error == .noSuchFile { return true }
+      // A file that this user may not remove.
+      throw error == .notADirectory ? refusal : error
+    }
   }
 
   private mutating func removeDirectory(

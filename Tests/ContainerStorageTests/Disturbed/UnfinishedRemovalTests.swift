@@ -133,6 +133,25 @@ import WormholeSyscalls
     }
   }
 
+  /// A file may be immutable, or may belong to another user and be in a directory like `/tmp`.
+  @Test func aFileThatMayNotBeRemovedIsNotTakenForADirectory() throws {
+    try folder.descriptor.makeDirectory("tree", mode: 0o700)
+    let tree = try folder.descriptor.open("tree", .readOnlyDirectory)
+    _ = try tree.open("file", .writeOnlyNew, mode: 0o600)
+    let rule = FaultRule(.unlink, path: "tree/file", persistent: true, .fail(.notPermitted))
+    FaultPoints.with([rule]) {
+      var removal = TreeRemoval(most: 10, owner: nil)
+      let name = Array("tree".utf8CString)
+      let failure = Errno.of { () throws(Errno) in
+        _ = try removal.remove(name, in: folder.descriptor)
+      }
+      #expect(failure == .notPermitted)
+      #expect(throws: Errno.notPermitted) { try removeTree("tree", in: folder.descriptor) }
+    }
+    try removeTree("tree", in: folder.descriptor)
+    #expect(try folder.descriptor.names() == ["c"])
+  }
+
   /// The file is removed where it is; only if that fails too, the full disk is the error.
   @Test func onAFullDiskAFileIsRemovedWhereItIs() throws {
     let name = AccessName(stamp: 1, process: "0123456789abcdef", number: 1)
