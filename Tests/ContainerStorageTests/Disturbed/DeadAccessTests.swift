@@ -255,6 +255,28 @@ import WormholeSyscalls
     theirs.unpresent(kept)
   }
 
+  /// An access asks all presenters of living processes, and of processes that cannot be checked.
+  @Test func aPresenterIsLeftOutOnlyIfItsProcessIsDead() throws {
+    let path = AccessPath(folder.path + "/a")
+    let entry = PresenterEntry(
+      [path], purpose: "x", guest: "0123456789abcdef", mindsReaders: true)
+    let own = try theirs.present(entry) { _ in }
+    func asked(but purposes: Set<String> = [], isKnown: Bool = false) throws -> [PresenterName] {
+      Array(try ours.presenters(of: [path], but: purposes) { _ in isKnown }.keys)
+    }
+    let rule = FaultRule(
+      .open, path: "processes/" + own.process, persistent: true, .fail(.accessDenied))
+    var refused: [PresenterName] = []
+    try FaultPoints.with([rule]) { refused = try asked() }
+    #expect(refused == [own])
+    #expect(try asked() == [own])
+    #expect(try asked(but: ["x"]) == [])
+    try removeProcess(of: theirs)
+    #expect(try asked(isKnown: true) == [own])
+    #expect(try asked() == [])
+    #expect(try ours.everyPresenter().isEmpty)
+  }
+
   // MARK: Files of messages
 
   /// A member of a group may put anything into another member's `files/`.

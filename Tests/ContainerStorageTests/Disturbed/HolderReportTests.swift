@@ -43,6 +43,30 @@ import Testing
     #expect(found.map(\.subject) == ["notes"])
   }
 
+  /// Directories of generations have numbers, too, and a clock may have jumped back.
+  @Test func aHeldLockIsTheHighestFile() throws {
+    let locks = "system/lock.x/lock"
+    for path in ["system/lock.x", locks, locks + "/2.d", locks + "/7.d"] {
+      try container.root.descriptor.makeDirectory(path, mode: 0o700)
+    }
+    let directory = try container.root.descriptor.open(locks, .readOnlyDirectory)
+    _ = try directory.open("1", .writeOnlyNew, mode: 0o600)
+    let file = try directory.open("2", .readWriteNew, mode: 0o600)
+    #expect(try container.heldLocks().isEmpty)
+    #expect(try file.tryLock(.exclusive))
+    let hour: Int64 = 3_600_000_000_000
+    try directory.setModified(of: "2.d", to: Clocks.sinceEpoch + hour)
+    let held = try container.heldLocks()
+    #expect(held.map(\.name) == ["x"])
+    #expect(held.map(\.generation) == [2])
+    #expect(held.first?.age == .zero)
+    try directory.setModified(of: "2.d", to: Clocks.sinceEpoch - hour)
+    let age = try #require(try container.heldLock("x")?.age)
+    #expect(age >= .seconds(3600) && age < .seconds(7200))
+    try file.unlock()
+    #expect(try container.heldLocks().isEmpty)
+  }
+
   /// A lock is granted once for each wait; a grant that no caller wants any more is returned.
   @Test func eachWaitHasAGrantOfItsOwn() throws {
     try folder.write("", to: "lock")

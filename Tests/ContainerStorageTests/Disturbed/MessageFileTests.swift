@@ -195,6 +195,21 @@ import WormholeSyscalls
     #expect(try files(of: home) == ["x"])
   }
 
+  /// A repetition after a crash finds the name taken, and a folder may have been removed by hand.
+  @Test func aSecondNameIsGivenOnce() throws {
+    let other = try home.part(.inbox)
+    _ = try other.descriptor.open("source", .writeOnlyNew, mode: 0o600)
+    for _ in 1...2 { #expect(try home.link("source", of: other, to: .files, as: "x")) }
+    #expect(try files(of: home) == ["x"])
+    #expect(try other.descriptor.status(of: "source").links == 2)
+    try home.part(.files).descriptor.unlink("x")
+    try home.home.descriptor.removeDirectory("files")
+    #expect(try home.link("source", of: other, to: .files, as: "x"))
+    #expect(try files(of: home) == ["x"])
+    #expect(try !home.link("none", of: other, to: .files, as: "y"))
+    #expect(try files(of: home) == ["x"])
+  }
+
   // MARK: Lending
 
   @Test func aFileThatCannotBeLinkedIsLentAsACopy() throws {
