@@ -49,10 +49,15 @@ enum Number {
   }
 
   func plus(_ step: Number, of name: String) throws(WormholeError) -> PropertyListValue {
-    guard let number = whole, let step = step.whole else { return .real(real + step.real) }
-    let sum = number + step
-    if let sum = Int64(exactly: sum) { return .integer(sum) }
-    if let sum = UInt64(exactly: sum) { return .unsigned(sum) }
+    if let number = whole, let step = step.whole {
+      let sum = number + step
+      if let sum = Int64(exactly: sum) { return .integer(sum) }
+      if let sum = UInt64(exactly: sum) { return .unsigned(sum) }
+    } else {
+      let sum = real + step.real
+      // A number that is infinite already stays as it is.
+      if sum.isFinite || !real.isFinite { return .real(sum) }
+    }
     throw WormholeError(
       .invalidValue, "add to channel", name, because: "the sum does not fit into 64 bits")
   }

@@ -37,4 +37,21 @@ struct SettingsVerbTests {
     _ = try stage.run("wormhole put n -1 --type json")
     #expect(try stage.run("wormhole update n --add \(large)").output == "18446744073709551614\n")
   }
+
+  /// An infinite sum would replace the number, and no later change would bring the number back.
+  @Test func aSumWithAFractionThatIsTooLargeIsRefused() throws {
+    for (number, step) in [("1e+308", "1e308"), ("-1e+308", "-1e308"), ("1e+308", "1.5e308")] {
+      #expect(try stage.run("wormhole put n \(number) --number").status == .exited(0))
+      let outcome = try stage.run("wormhole update n --add \(step)")
+      #expect(outcome.status == .exited(65), "\(number) \(step)")
+      #expect(outcome.errors.contains("the sum does not fit into 64 bits"), "\(outcome.errors)")
+      #expect(try stage.run("wormhole get n").output == number + "\n")
+    }
+    #expect(try stage.run("wormhole update n --add -1e308").output == "0.0\n")
+    for text in ["inf", "nan", "1e999"] {
+      #expect(try stage.run("wormhole put n \(text) --number").status == .exited(65), "\(text)")
+      #expect(try stage.run("wormhole update n --add \(text)").status == .exited(64), "\(text)")
+    }
+    #expect(try stage.run("wormhole get n").output == "0.0\n")
+  }
 }
