@@ -92,4 +92,32 @@ import WormholeSyscalls
       #expect(dump.contains(field), "\(field) in \(dump)")
     }
   }
+
+  /// The option holds for each kind of line.
+  @Test func withPowerEverythingThatIsRestoredIsSynced() throws {
+    _ = try done(
+      """
+      set -e; echo content >f; wormhole put film x; wormhole defaults write cinema rows 12
+      wormhole send --to till x; wormhole send --queue jobs --file f
+      wormhole dump --messages >dump
+      \(Self.other) put film y; \(Self.other) defaults write cinema rows 13
+      """)
+    let outcome = try stage.run(
+      "\(Self.other) restore --replace --power <dump",
+      environment: [
+        "WORMHOLE_FAULTS=fsync~/no-such-name:before:fail=EIO",
+        "WORMHOLE_FAULT_TRACE=\(stage.directory.path)/trace",
+      ])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let trace = try stage.directory.read("trace")
+    let syncs = trace.split(separator: "\n").filter { $0.contains(" fsync ") }
+    for (place, end) in [
+      ("channels/film/", "/next"), ("system/defaults.cinema/", "/next"),
+      ("members/till/", "/inbox"), ("queues/jobs/", "/inbox"),
+    ] {
+      #expect(
+        syncs.contains { $0.contains(place) && $0.hasSuffix(end) }, "\(place) \(end): \(trace)")
+    }
+    #expect(try done("\(Self.other) defaults read cinema rows") == "12\n")
+  }
 }

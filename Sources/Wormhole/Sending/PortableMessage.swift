@@ -231,9 +231,11 @@ extension Peer {
   /// letter becomes a dead letter again.
   ///
   /// - Parameter path: the file of a message with a file, which is moved.
-  package func restore(_ message: PortableMessage, file path: String?) throws(WormholeError) {
+  package func restore(
+    _ message: PortableMessage, file path: String?, durability: Durability
+  ) throws(WormholeError) {
     var options = SendOptions(
-      durability: .process, notBefore: message.notBefore, isUrgent: message.isUrgent,
+      durability: durability, notBefore: message.notBefore, isUrgent: message.isUrgent,
       id: message.id, kind: message.kind, orderingKey: message.orderingKey,
       headers: message.headers, wantsOutcome: false)
     // The ID of a message in a batch may be too long with its index.

@@ -21,6 +21,7 @@ extension Verb {
         + "name stay as they are.",
       "A line that cannot be used ends the command: the error states the number of the line. "
         + "Nothing after the line is done, and everything before it is.",
+      "With --power, values, suites, messages and their files are synced.",
       "At the end, the numbers in the last line are compared with the channels, suites and "
         + "messages that the dump has, also expired ones: a difference is an error that states "
         + "what is missing, and everything that was restored stays.",
@@ -33,7 +34,10 @@ extension Verb {
     let folder = RestoreFolder()
     try Interruption.prepare { folder.remove() }
     defer { folder.remove() }
-    let container = try invocation.open(create: true)
+    let container = try invocation.open(create: true) { options in
+      // Suites are written as the container's options state.
+      if let durability = invocation.durability { options.durability = durability }
+    }
     try EnclosingLock.refuseChange(of: container, "restore")
     var restore = Restore(container, invocation, folder)
     return try restore.run()
@@ -203,7 +207,8 @@ private struct Restore {
     let hasExpired = message.expires.map { $0 <= Date(sinceEpochNow: Clocks.sinceEpoch) } ?? false
     guard let file = message.file else {
       guard !hasExpired else { return }
-      try container.peer(message.to, from: message.from).restore(message, file: nil)
+      try container.peer(message.to, from: message.from).restore(
+        message, file: nil, durability: durability ?? .process)
       counts.messages += 1
       return
     }
@@ -229,7 +234,8 @@ private struct Restore {
     guard let (message, _) = pending else { return }
     pending = nil
     guard let path else { return }
-    try container.peer(message.to, from: message.from).restore(message, file: path)
+    try container.peer(message.to, from: message.from).restore(
+      message, file: path, durability: durability ?? .process)
     counts.messages += 1
   }
 }
