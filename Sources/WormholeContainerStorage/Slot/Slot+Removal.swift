@@ -25,13 +25,22 @@ extension Slot {
   /// A concurrent change is not lost: it happens before the removal, and its value is removed, or
   /// it happens after the removal, and starts from an empty slot.
   ///
+  /// An earlier call may have been killed, or have failed, after it had removed the slot: the steps
+  /// that follow are done without a slot, too.
+  ///
   /// - Parameter last: makes the bytes of the empty value, and returns its version.
   package func remove(
     _ operation: String, durability: Durability = .process, patience: Patience = .unlimited,
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
   ) throws -> Bool {
     try holdingTurn(operation, patience) {
-      guard try isThere(operation) else { return false }
+      guard try isThere(operation) else {
+        try discardDamaged()
+        if durability == .power, let parent = try? container.existingFolder(folder) {
+          try makeDurable(parent, operation)
+        }
+        return false
+      }
       if let foreign = try foreignFile(operation) {
         throw WormholeError(
           .refused, operation, name, because: "its directory contains a foreign file, '\(foreign)'",
@@ -39,8 +48,8 @@ extension Slot {
       }
       for _ in 0...LockMachine.rerunLimit {
         guard let parent = try removeOnce(operation, patience, last) else { continue }
-        if durability == .power { try makeDurable(parent, operation) }
         try discardDamaged()
+        if durability == .power { try makeDurable(parent, operation) }
         return true
       }
       throw WormholeError(

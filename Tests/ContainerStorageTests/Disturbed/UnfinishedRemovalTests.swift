@@ -44,6 +44,28 @@ import WormholeSyscalls
     #expect(try names("channels") == [])
   }
 
+  /// The slot itself is gone after the first call.
+  @Test func aRepeatedRemovalEndsAnEarlierOne() throws {
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add() }
+    let path = container.path + "/channels/n/value.plist"
+    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
+    try slot.add()
+    #expect(try names("damaged").count == 2)
+    try FaultPoints.with([FaultRule(.unlink, path: "/damaged/", .fail(.inputOutput))]) {
+      let error = try failure { _ = try remove("n") }
+      #expect(error.code == .partlyDone)
+    }
+    #expect(try names("channels") == [])
+    #expect(try names("damaged").count == 2)
+    var isRemoved = true
+    let calls = try FaultPoints.with { isRemoved = try remove("n") }
+    #expect(!isRemoved)
+    #expect(try names("damaged") == [])
+    let syncs = calls.filter { $0.hasPrefix("fsync ") }
+    #expect(syncs.count == 1 && syncs[0].hasSuffix("/channels"), "\(calls)")
+  }
+
   /// The value is neither lost nor taken away half.
   @Test func aRemovalThatIsOvertakenAgainAndAgainGivesUp() throws {
     let slot = try container.slot(.channels, "n")
