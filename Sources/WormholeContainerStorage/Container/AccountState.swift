@@ -91,7 +91,13 @@ struct AccountState: Hashable, Sendable {
       guard error == .noSuchFile, making else { throw error }
     }
     try ignoring(.fileExists, directory.makeDirectory(name, mode: 0o700))
-    try syncNames(in: directory)
+    do throws(Errno) {
+      try syncNames(in: directory)
+    } catch {
+      // The next call would find the directory, and take its name for durable.
+      try? directory.removeDirectory(name)
+      throw error
+    }
     return try directory.open(name, [.path, .directory])
   }
 

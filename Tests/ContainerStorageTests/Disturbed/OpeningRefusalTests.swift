@@ -132,6 +132,7 @@ import WormholeSyscalls
       }
     }
     #expect(error.errno == Errno.inputOutput.rawValue)
+    #expect(try syncs("off") == [base], "the next call syncs the name")
   }
 
   /// A directory above that the user may not read cannot be synced; a failed sync is an error.
