@@ -101,4 +101,13 @@ import WormholeSyscalls
       #expect(try stage.run("wormhole defaults read s \(key)").output == "\(value)\n")
     }
   }
+
+  /// The lines before the invalid one are sent, and counted.
+  @Test func ofLinesToSendTheFirstInvalidOneIsNamed() throws {
+    let outcome = try stage.run("printf '1\\nx\\n2\\n' | wormhole send --to tv --lines --type json")
+    #expect(outcome.status == .exited(65), "\(outcome.errors)")
+    #expect(outcome.errors.hasPrefix("wormhole: 1 line was sent\n"), "\(outcome.errors)")
+    #expect(outcome.errors.contains("'line 2'"), "\(outcome.errors)")
+    #expect(try stage.run("wormhole queue tv | wc -l").output.contains("1"))
+  }
 }

@@ -98,4 +98,20 @@ import WormholeSyscalls
     #expect(try slot.add(durability: .power) == 2)
     #expect(try staged() == [])
   }
+
+  /// The new value has the name by then; the next change removes the old file.
+  @Test func anOldValueThatCannotBeRemovedIsNoFailure() throws {
+    var sum = 0
+    try FaultPoints.with([FaultRule(.unlink, path: "1.d/next", .fail(.inputOutput))]) {
+      sum = try slot.add()
+    }
+    #expect(sum == 2)
+    #expect(try slot.number() == 2)
+    #expect(try kept() == 1)
+    #expect(try staged() == ["next"])
+    #expect(try slot.add() == 3)
+    #expect(try slot.number() == 3)
+    #expect(try kept() == 1)
+    #expect(try staged() == [])
+  }
 }
