@@ -295,6 +295,38 @@ struct PlayedSession {
     #expect(played.failure?.kind == .malformed)
   }
 
+  /// The server would close the connection at a message that exceeds its own limit.
+  @Test func whatWaitsForTheServersLimitIsRefusedAlone() throws {
+    var played = PlayedSession()
+    func publish(_ subject: String, _ count: Int) throws {
+      let body = [UInt8](repeating: 0x21, count: count)
+      try played.session.publish(subject, replyTo: nil, headers: [], body)
+    }
+    try publish("large", 1001)
+    _ = try played.session.request(
+      "asked", headers: [], [UInt8](repeating: 0x21, count: 1001), within: .seconds(1))
+    try publish("small", 1)
+    try publish("later", 11)
+    played.feed(PlayedSession.info + "\r\n")
+    #expect(played.events == ["tooLarge", "1 tooLarge"])
+    played.sent()
+    played.feed(PlayedSession.info.replacing("1000", with: "10") + "\r\nPONG\r\n")
+    #expect(played.events == ["tooLarge", "1 tooLarge", "tooLarge", "ready"])
+    #expect(played.sent() == "SUB _INBOX.a_b.ab.* 1\r\nPUB small 1\r\n!\r\n")
+    played.wait(.zero)
+    #expect(played.failure == nil)
+    #expect(played.events.count == 4, "a refused request does not time out")
+  }
+
+  @Test func aServerWithALargeLimitIsSentWhatWaitsForIt() throws {
+    var played = PlayedSession()
+    let body = [UInt8](repeating: 0x21, count: 2 << 20)
+    try played.session.publish("a", replyTo: nil, headers: [], body)
+    played.feed(PlayedSession.info.replacing("1000", with: "4000000") + "\r\nPONG\r\n")
+    #expect(played.events == ["ready"])
+    #expect(played.session.unsent > 2 << 20)
+  }
+
   @Test func nothingLeavesItsLine() throws {
     var played = PlayedSession.ready()
     for bad in ["", "a b", "a\r\nPUB x 0", "\t", String(repeating: "a", count: 4000)] {

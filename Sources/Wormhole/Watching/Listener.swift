@@ -55,12 +55,9 @@ final class Listener: Stoppable {
     var retried: Set<String> = []
   }
 
-  /// The listener whose asynchronous closure the current task calls.
-  @TaskLocal private static var current: ObjectIdentifier?
-
   private let state: Monitor<State>
   /// The task that calls asynchronous closures, if any.
-  private let task = Monitor<Task<Void, Never>?>(nil)
+  private let calls = CallTasks()
   private let threadHold = Monitor<ThreadHold?>(nil)
   /// The watch that finds further sources, if any.
   private let finder = Monitor<FolderWatch?>(nil)
@@ -280,23 +277,13 @@ final class Listener: Stoppable {
 
   /// Has a task pass each news to an asynchronous body, one at a time, until the end.
   func begin(calling body: @escaping @Sendable (WatchResult) async -> Void) {
-    task.withLock { task in
-      task = Task.detached {
-        await Self.$current.withValue(ObjectIdentifier(self)) {
-          while let finding = await self.next() { await body(finding) }
-        }
-      }
+    calls.begin {
+      while let finding = await self.next() { await body(finding) }
     }
   }
 
   /// Waits until the asynchronous call in progress has returned.
-  func finish() async {
-    // No task can wait for its own end.
-    guard !isCurrent else { return }
-    await task.withLock { $0 }?.value
-  }
-
-  private var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+  func finish() async { await calls.finish() }
 
   /// Ends the listener.
   ///
@@ -310,8 +297,7 @@ final class Listener: Stoppable {
     let begun = leaveAll()
     defer { begun?.forget(self) }
     gate.drain()
-    // A closure that stops its own watch has work left to do.
-    if !isCurrent { task.withLock { $0 }?.cancel() }
+    calls.cancel()
   }
 
   /// - Returns: the owner that has retained the listener.

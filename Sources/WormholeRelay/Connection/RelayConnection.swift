@@ -27,6 +27,9 @@ package final class RelayConnection {
     }
   }
   /// Receives each subject that the server refuses; a request on the subject fails as well.
+  ///
+  /// Receives also each message that was published before the server's limit was known, and exceeds
+  /// the limit.
   package var onPermissionError: ((RelayFailure) -> Void)?
   /// The time of the latest ``proceed(_:)``.
   package private(set) var now = Instant(nanoseconds: 0)

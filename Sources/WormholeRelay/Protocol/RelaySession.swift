@@ -29,6 +29,19 @@ struct RelaySession {
     var deadline: Instant?
   }
 
+  /// A line, or a message, that is sent once the session is ready.
+  private struct Held {
+    let bytes: [UInt8]
+    let message: OutgoingMessage?
+  }
+
+  private struct OutgoingMessage {
+    let subject: String
+    /// The bytes that count for the server's limit.
+    let size: Int
+    let request: UInt64?
+  }
+
   /// The subscription for the replies to all requests.
   static let inboxSubscription = 1
   /// The limits of what waits here, so that a server that reads nothing does not fill the memory.
@@ -43,8 +56,8 @@ struct RelaySession {
   private(set) var outgoing: [UInt8] = []
   private(set) var sent = 0
   var unsent: Int { outgoing.count - sent }
-  /// The bytes to send once the session is ready.
-  private var held: [UInt8] = []
+  private var held: [Held] = []
+  private var heldBytes = 0
   private var parser = ProtocolParser()
   private var events: [Event] = []
   private var requests: [UInt64: PendingRequest] = [:]
@@ -98,8 +111,9 @@ extension RelaySession {
       guard phase == .authorizing else { return nil }
       phase = .ready
       nextPing = Instant(nanoseconds: 0)
-      outgoing += Array("SUB \(inbox).* \(Self.inboxSubscription)\r\n".utf8) + held
-      held = []
+      outgoing += Array("SUB \(inbox).* \(Self.inboxSubscription)\r\n".utf8)
+      for one in held { outgoing += one.bytes }
+      (held, heldBytes) = ([], 0)
       return .ready
     case .ok: break
     case .error(let text): return try handle(error: text)
@@ -120,6 +134,7 @@ extension RelaySession {
       server.maxPayload = info.maxPayload
       server.isLameDuck = info.isLameDuck
       server.connectURLs = info.connectURLs
+      refuseHeld()
       return
     }
     server = info
@@ -135,6 +150,32 @@ extension RelaySession {
     let json = try RelayJSON.bytes(.dictionary(keys))
     outgoing += Array("CONNECT ".utf8) + json + Array("\r\nPING\r\n".utf8)
     phase = .authorizing
+    refuseHeld()
+  }
+
+  /// Refuses the held messages that exceed the server's limit, which was unknown when they were
+  /// published: the server would close the connection.
+  private mutating func refuseHeld() {
+    let all = held
+    (held, heldBytes) = ([], 0)
+    for one in all {
+      guard let message = one.message, message.size > largestMessage else {
+        hold(one)
+        continue
+      }
+      let failure = excess(message)
+      guard let id = message.request else {
+        events.append(.permission(failure))
+        continue
+      }
+      guard requests.removeValue(forKey: id) != nil else { continue }
+      events.append(.finished(id, .failure(failure)))
+    }
+  }
+
+  private mutating func hold(_ one: Held) {
+    held.append(one)
+    heldBytes += one.bytes.count
   }
 
   private func check() throws(RelayFailure) {
@@ -216,24 +257,33 @@ extension RelaySession {
   }
 
   mutating func publish(
-    _ subject: String, replyTo: String?, headers: RelayHeaders, _ payload: [UInt8]
+    _ subject: String, replyTo: String?, headers: RelayHeaders, _ payload: [UInt8],
+    request: UInt64? = nil
   ) throws(RelayFailure) {
     for subject in [subject, replyTo ?? subject] where !SubjectRules.accepts(subject) {
       throw Self.badSubject(subject)
     }
     let block = headers.isEmpty ? [] : try HeaderBlock.format(headers)
     let size = block.count + payload.count
-    guard size <= server.maxPayload else {
-      throw RelayFailure(
-        .tooLarge,
-        "cannot send \(size) bytes to '\(subject)': the server's limit is "
-          + "\(server.maxPayload)")
-    }
+    let message = OutgoingMessage(subject: subject, size: size, request: request)
+    guard size <= largestMessage else { throw excess(message) }
     let reply = replyTo.map { $0 + " " } ?? ""
     let line =
       block.isEmpty
       ? "PUB \(subject) \(reply)\(size)\r\n" : "HPUB \(subject) \(reply)\(block.count) \(size)\r\n"
-    try write(Array(line.utf8) + block + payload + [0x0D, 0x0A])
+    try write(Array(line.utf8) + block + payload + [0x0D, 0x0A], message)
+  }
+
+  private func excess(_ message: OutgoingMessage) -> RelayFailure {
+    RelayFailure(
+      .tooLarge,
+      "cannot send \(message.size) bytes to '\(message.subject)': the server's limit is "
+        + "\(largestMessage)")
+  }
+
+  /// The server's limit; before its INFO, the limit of all servers.
+  private var largestMessage: Int {
+    phase == .greeting ? ProtocolParser.largestBody : server.maxPayload
   }
 
   /// Sends a request, and returns the number under which it finishes.
@@ -244,7 +294,9 @@ extension RelaySession {
       throw RelayFailure(.tooLarge, "\(Self.mostRequests) requests wait for replies")
     }
     lastRequest += 1
-    try publish(subject, replyTo: "\(inbox).\(lastRequest)", headers: headers, payload)
+    try publish(
+      subject, replyTo: "\(inbox).\(lastRequest)", headers: headers, payload,
+      request: lastRequest)
     requests[lastRequest] = PendingRequest(subject: subject, within: within)
     untimed.append(lastRequest)
     return lastRequest
@@ -254,12 +306,14 @@ extension RelaySession {
     RelayFailure(.malformed, "the subject '\(subject)' is empty, too long, or has blanks")
   }
 
-  private mutating func write(_ bytes: [UInt8]) throws(RelayFailure) {
+  private mutating func write(
+    _ bytes: [UInt8], _ message: OutgoingMessage? = nil
+  ) throws(RelayFailure) {
     if case .closed(let failure) = phase { throw RelayFailure(.closed, failure.reason) }
-    guard unsent + held.count <= Self.mostUnsent else {
+    guard unsent + heldBytes <= Self.mostUnsent else {
       throw RelayFailure(.tooLarge, "the server does not read: \(Self.mostUnsent) bytes wait")
     }
-    if phase == .ready { outgoing += bytes } else { held += bytes }
+    if phase == .ready { outgoing += bytes } else { hold(Held(bytes: bytes, message: message)) }
   }
 
   mutating func didSend(_ count: Int) {
@@ -274,7 +328,7 @@ extension RelaySession {
     phase = .closed(failure)
     outgoing = []
     sent = 0
-    held = []
+    (held, heldBytes) = ([], 0)
     parser = ProtocolParser()
     events = []
     requests = [:]
