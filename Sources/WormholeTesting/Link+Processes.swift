@@ -1,4 +1,5 @@
 public import Wormhole
+internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
 /// A link that several processes share.
@@ -52,10 +53,17 @@ extension Link {
   }
 
   /// Returns the link of the test, if a test has started this process with a link; otherwise nil.
+  ///
+  /// A plan that cannot be read is an error: a program without the faults of its test would pass.
   static func ofTest() throws(WormholeError) -> Link? {
-    guard let path = Processes.environment(pathVariable),
-      let plan = Processes.environment(planVariable).flatMap({ LinkPlan($0) })
-    else { return nil }
+    guard let path = Processes.environment(pathVariable) else { return nil }
+    let line = Processes.environment(planVariable) ?? ""
+    guard let plan = LinkPlan(line) else {
+      throw WormholeError(
+        .invalidValue, "use the link of the test at", path,
+        because: "\(planVariable) is '\(line)', not the line of a plan",
+        hint: "use the same version of WormholeTesting in the test and in the program")
+    }
     let link = Link(plan)
     let channel = try SharedContainer(directory: path).channel("cuts", of: Cuts.self)
     if let cuts = try channel.value { link.follow(cuts) }

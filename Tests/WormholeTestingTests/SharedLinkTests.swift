@@ -28,6 +28,17 @@ import WormholeTesting
     try process.kill()
   }
 
+  /// Without the link's faults, the program would pass a test that it should not pass.
+  @Test func aProgramWhosePlanCannotBeReadDoesNotRunWithoutIt() async throws {
+    let container = try TemporaryContainer()
+    let process = try TestProcess(
+      "TestPeer", PeerJob.linked("watch").arguments, in: container, link: Link(),
+      environment: ["WORMHOLE_TESTING_LINK_PLAN": "drop=2"])
+    #expect(try await process.exitStatus() != .exited(0))
+    #expect(try process.output == "")
+    #expect(try process.standardError.contains("WORMHOLE_TESTING_LINK_PLAN is 'drop=2'"))
+  }
+
   /// A name is in its escaped form, and no other form of it is taken.
   @Test(
     .blocking,
