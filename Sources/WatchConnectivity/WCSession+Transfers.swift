@@ -181,7 +181,8 @@ extension WCSession {
       transfers?.add(transfer)
       try send(connection, options)
     } catch {
-      transfers?.remove(transfer.core.id!)
+      // A transfer that is no longer listed has ended with its container.
+      guard transfers.map({ $0.remove(transfer.core.id!) != nil }) ?? true else { return }
       tell(transfer, error)
     }
   }
@@ -266,7 +267,17 @@ extension WCSession {
     }
   }
 
-  /// Reports the outcome of a transfer that was never sent.
+  /// Ends the transfers in a container that no longer exists at its path: no outcome arrives from
+  /// there.
+  func end(lost transfers: Transfers) {
+    for transfer in transfers.all where transfers.remove(transfer.core.id!) != nil {
+      tell(
+        transfer,
+        WCError(.genericError, "the container was removed or moved away during the transfer"))
+    }
+  }
+
+  /// Reports the outcome of a transfer that has no outcome in the container.
   private func tell(_ transfer: Transfer, _ error: WCError) {
     ends.async { [self] in
       StoringTime.shared.wait(for: transfer.core)

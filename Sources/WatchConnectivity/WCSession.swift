@@ -160,9 +160,11 @@ public class WCSession: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Forgets the transfers and the pairing of a container that no longer exists at its path.
+  /// Forgets the pairing of a container that no longer exists at its path, and ends the transfers
+  /// in it.
   func forget() {
-    transfers.withLock { $0 = [:] }
+    let lost = transfers.withLock { exchange(&$0, with: [:]) }
+    for transfers in lost.values { end(lost: transfers) }
     known.withLock { $0 = (-1, Pairing.State()) }
   }
 

@@ -112,4 +112,17 @@ import WormholeSyscalls
     let opened = try #require(sides.phone.state.withLock { $0.opened })
     #expect(opened.container.storage.isInPlace)
   }
+
+  /// No outcome arrives from there, and who waits for the end of a transfer would wait for ever.
+  @Test func aTransferEndsWithItsContainer() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let transfer = sides.phone.transferUserInfo(["n": 1])
+    try FileManager.default.moveItem(atPath: sides.container, toPath: sides.container + ".away")
+    sides.phone.activate()
+    try sides.phoneSide.heard.wait("its end") { $0.contains("finished n=1 7001") }
+    #expect(!transfer.isTransferring)
+    #expect(sides.phone.outstandingUserInfoTransfers.isEmpty)
+    #expect(sides.phoneSide.heard.all.count { $0.hasPrefix("finished") } == 1)
+  }
 }
