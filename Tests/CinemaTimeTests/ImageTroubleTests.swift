@@ -82,6 +82,55 @@ import WormholeSyscalls
     watch.leave()
   }
 
+  /// The watch that runs does not ask again: it sees neither the outcome nor the failure.
+  @Test func anImageThatCouldNotBeSentAgainIsSentByTheNextApp() throws {
+    try cinema.office(.phone).sell(34340, to: "me")
+    let logged = Heard<String>()
+    let phone = try CinemaApp(
+      try SharedContainer(directory: cinema.path), as: .phone, for: "me",
+      log: { words in logged.add(words) })
+    defer { phone.stop() }
+    let watch = try cinema.container.join(as: "watch")
+    let heard = Heard<String>()
+    let receiving = try watch.receive(kinds: ["ImageNote"]) { message in
+      heard.add(message.id)
+      guard heard.all.first == message.id else { return }
+      if heard.count == 1 {
+        try move("office.phone", to: "away")
+        _ = try cinema.folder.descriptor.open("office.phone", [.writeOnly, .create], mode: 0o600)
+      }
+      throw Refusal.unknownMovie("34340")
+    }
+    try watch.peer("phone").send(Payload(qrCodes: [34340]))
+    try logged.wait("a failure") { !$0.isEmpty }
+    phone.stop()
+    try cinema.folder.descriptor.unlink("office.phone")
+    try move("away", to: "office.phone")
+    #expect(Set(heard.all).count == 1)
+    let next = try app(.phone)
+    defer { next.stop() }
+    try heard.wait("another") { Set($0).count == 2 }
+    receiving.stop()
+    watch.leave()
+  }
+
+  /// The watch would say that the phone makes no images for the customer.
+  @Test func anImageThatCannotBeReadIsAnError() throws {
+    try cinema.office(.phone).sell(34340, to: "me")
+    let phone = try app(.phone)
+    defer { phone.stop() }
+    try images(.phone, are: [34340])
+    let album = try cinema.folder.descriptor.open("office.phone", [.readOnly, .directory])
+    try album.unlink("34340.png")
+    try album.makeDirectory("34340.png", mode: 0o700)
+    let watch = Connectivity(visiting: cinema.container, as: .watch)
+    let error = #expect(throws: WormholeError.self) {
+      try watch.send(Payload(qrCodes: [34340]), by: .failable)
+    }
+    #expect(error?.code == .rejected)
+    try album.removeDirectory("34340.png")
+  }
+
   @Test func theImageOfAReturnedTicketIsRemovedOnceThatCanBe() throws {
     try cinema.office(.phone).sell(34340, to: "me")
     let looks = Heard<Int>()

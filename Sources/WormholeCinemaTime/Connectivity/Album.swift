@@ -26,9 +26,12 @@ public struct Album: Sendable {
     Set(try findNames().filter { $0.ends(with: ".png") }.compactMap { Movie.ID($0.dropLast(4)) })
   }
 
-  /// Returns a film's image; nil if none exists.
-  public func image(of movie: Movie.ID) -> Data? {
-    try? Data(contentsOf: URL(filePath: path(of: movie)))
+  /// Returns a film's image; nil if none exists, or if it cannot be read.
+  public func image(of movie: Movie.ID) -> Data? { try? readImage(of: movie) }
+
+  /// Returns a film's image; throws if none exists, or if it cannot be read.
+  func readImage(of movie: Movie.ID) throws -> Data {
+    try Data(contentsOf: URL(filePath: path(of: movie)))
   }
 
   /// Makes the directory if necessary.

@@ -12,18 +12,29 @@ extension CinemaApp {
         try self?.withTicket(for: movie) { _ in try self?.sendImage(of: movie) }
       }
     }
-    try member.watchOutcomes { [weak self] outcome in
+    // Accepted once the image is sent again: if the app ends before, the outcome is reported to
+    // the next app.
+    _ = try member.watchOutcomes(on: WorkQueue()) { [weak self] outcome in
       guard outcome.status != .delivered, let note = try? outcome.value(as: ImageNote.self) else {
-        return
+        return true
       }
-      self?.sendAgain(note.qrCodes)
+      while let app = self {
+        do {
+          try app.sendAgain(note.qrCodes)
+          return true
+        } catch {
+          guard app.pause("\(error)") else { return false }
+        }
+      }
+      return false
     }
     member.respond(to: Payload.self) { [weak self] payload -> Reply in
       var reply = Reply()
       for movie in payload.qrCodes ?? [] {
         try self?.withTicket(for: movie) { _ in
           try self?.makeImage(of: movie)
-          reply.images[movie] = self?.album.image(of: movie)
+          // An image that cannot be read is an error, and not a missing image.
+          reply.images[movie] = try self?.album.readImage(of: movie)
         }
       }
       return reply
@@ -37,12 +48,8 @@ extension CinemaApp {
 
   /// Sends an image again that did not arrive, for example because of damage on the way; the watch
   /// does not know of the failure.
-  private func sendAgain(_ movie: Movie.ID) {
-    do {
-      try withTicket(for: movie) { _ in try sendImage(of: movie) }
-    } catch {
-      tryLater("\(error)") { $0.sendAgain(movie) }
-    }
+  private func sendAgain(_ movie: Movie.ID) throws {
+    try withTicket(for: movie) { _ in try sendImage(of: movie) }
   }
 
   private func sendImage(of movie: Movie.ID) throws {

@@ -125,6 +125,19 @@ public final class CinemaApp: Sendable {
     }
   }
 
+  /// Logs a failure, and waits for a second.
+  ///
+  /// - Returns: false if the app has stopped.
+  func pause(_ words: String) -> Bool {
+    log(words)
+    let end = ContinuousClock.now + .seconds(1)
+    while !state.withLock({ $0.hasStopped }) {
+      guard .now < end else { return true }
+      _ = DispatchSemaphore(value: 0).wait(timeout: .now() + .milliseconds(20))
+    }
+    return false
+  }
+
   func tell(_ words: String) { log(words) }
 
   /// Runs a closure for a ticket of the customer, unless the ticket is no longer valid.
