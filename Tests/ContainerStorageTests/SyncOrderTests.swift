@@ -54,10 +54,35 @@ import WormholeSyscalls
     #expect(Self.steps(Array(calls[marker...])) == ["fsync another"], "the marker's own name")
   }
 
-  /// The names of the folders, of the container and of the marker stay unsynced there.
+  /// A power cut would take the whole container with a directory above it.
+  @Test func theNamesOfAllDirectoriesAboveAreSyncedBeforeTheMarkerHasOne() throws {
+    let root = "\(folder.path)/one/two"
+    let calls = try FaultPoints.with {
+      let location = try ContainerLocation(
+        group: "a", environment: ["WORMHOLE_ROOT": root], home: nil)
+      try location.prepare(.owner)
+      _ = try Container.open(location.container, options: .testing())
+    }
+    let marker = try #require(
+      calls.firstIndex { !$0.hasPrefix("open") && $0.hasSuffix("/container.plist") }, "\(calls)")
+    let base = try #require(folder.path.split(separator: "/").last)
+    #expect(
+      Set(Self.steps(Array(calls[..<marker]))).isSuperset(
+        of: ["fsync .wormhole", "fsync a", "fsync two", "fsync one", "fsync \(base)"]),
+      "\(calls)")
+  }
+
+  /// The names of the folders, of the container and of the marker stay unsynced there, and those of
+  /// the directories above.
   @Test func aContainerIsMadeWhereNoDirectoryCanBeSynced() throws {
     let path = "\(folder.path)/unsynced"
-    let rules = [1, 2, 4].map { FaultRule(.fsync, number: $0, .fail(.invalidArgument)) }
+    let count = Self.steps(
+      try FaultPoints.with { _ = try Container.open("\(folder.path)/other", options: .testing()) }
+    ).count
+    // The last but one is that of the marker's content.
+    let rules = (1...count).filter { $0 != count - 1 }.map {
+      FaultRule(.fsync, number: $0, .fail(.invalidArgument))
+    }
     let calls = try FaultPoints.with(rules) {
       _ = try Container.open(path, options: .testing())
     }

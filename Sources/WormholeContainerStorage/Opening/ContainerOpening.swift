@@ -239,7 +239,7 @@ struct ContainerOpening {
     // folders and of the container for durable, and syncs only names below the folders.
     if !Mutants.has(.markBeforeSync) {
       try syncNames(in: root)
-      try Descriptor.syncParent(of: path)
+      try syncNamesAbove()
     }
     let bytes = try ContainerMarker.fresh(options.environment, options.sharing).encoded()
     // Another process may make the container first, with the same result.
@@ -255,6 +255,17 @@ struct ContainerOpening {
   /// Some file systems sync no directory: there, a container is made all the same.
   private func syncNames(in root: borrowing Descriptor) throws(Errno) {
     try ignoring(.invalidArgument, root.sync())
+  }
+
+  /// Makes the names of all directories on the path durable.
+  ///
+  /// Any of them may be as new as the container, and made by a process that was killed.
+  private func syncNamesAbove() throws(Errno) {
+    var place = UserPath.withoutSlashes(path)
+    while place != "/", place != "." {
+      try Descriptor.syncParent(of: place)
+      place = UserPath(place).directory
+    }
   }
 
   /// Makes `staging/`, the place for all new files.
