@@ -78,7 +78,7 @@ extension Mailbox {
   /// Dead-letters an unreadable file, or tries again later.
   private func refuse(_ claimed: ClaimedName, _ error: WormholeError, by receiver: Int) {
     // A system error about its own state may pass; an error about the file will not.
-    guard [.refused, .tooLarge, .damaged].contains(error.code) else {
+    guard error.meansUnreadable else {
       return putOff(claimed, error, by: receiver, until: pause)
     }
     log(.error, error, claimed.name)

@@ -35,14 +35,32 @@ extension Mailbox {
       claimed.name)
   }
 
+  /// Dead-letters the file of a batch, which can no longer be read.
+  func giveUp(batch claimed: ClaimedName, _ reason: String) throws(WormholeError) {
+    try settlement.giveUp(claimed, attempts: claimed.attempt, reason)
+    log(
+      .error, "dead-lettered message '\(claimed.name.id)' to '\(home.name)': \(reason)",
+      claimed.name)
+  }
+
   /// Dead-letters one message of a batch, in a file of its own.
   func bury(
     _ delivery: MemberDelivery, _ index: Int, attempts: Int, _ reason: String
   ) throws(WormholeError) {
     let name = delivery.name.part(index)
+    let bytes: [UInt8]
+    do throws(WormholeError) {
+      bytes = try extract(delivery, index)
+    } catch {
+      if error.meansUnreadable {
+        delivery.giveUpUnreadable(index, error.reason)
+      } else if error.code != .superseded {
+        postpone(delivery, index)
+      }
+      throw error
+    }
     do throws(WormholeError) {
       try settlement.explain(name, attempts: attempts, reason)
-      let bytes = try extract(delivery, index)
       do throws(Errno) {
         // The file of the batch is removed in the end, and was perhaps sent with `.power`.
         try home.place(bytes, as: name.text, in: .dead, durability: .power)
@@ -74,6 +92,11 @@ extension Mailbox {
       try BinaryEncoder(limits: limits).seal(delivery.header, values[index].get())
     }
   }
+}
+
+extension WormholeError {
+  /// Whether no later read of a message's file can succeed.
+  var meansUnreadable: Bool { [.refused, .tooLarge, .damaged].contains(code) }
 }
 
 /// Log entries about the member and its messages.

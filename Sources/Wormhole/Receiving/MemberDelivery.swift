@@ -31,6 +31,9 @@ final class MemberDelivery: Sendable {
     var isInterrupted = false
     /// How many tries to write the outcome have failed.
     var tries = 0
+    /// The messages of a batch that wait for its end, because no later read can read it, and why.
+    var unreadable: [Int] = []
+    var reason = ""
   }
 
   var name: MessageName { claimed.name }
@@ -168,8 +171,8 @@ final class MemberDelivery: Sendable {
       if error.code == .superseded {
         ending.withLock { $0.hasEnded = true }
         mailbox.closed(self, record)
-      } else if !isBatch, [.refused, .tooLarge, .damaged].contains(error.code) {
-        giveUpUnreadable(error.reason)
+      } else if error.meansUnreadable {
+        giveUpUnreadable(index, error.reason)
       } else {
         mailbox.comeAgainLater(self, index)
       }
@@ -177,8 +180,20 @@ final class MemberDelivery: Sendable {
     }
   }
 
-  /// Dead-letters the only message, whose file no later read can read.
-  private func giveUpUnreadable(_ reason: String) {
+  /// Gives up a message whose file no later read can read.
+  ///
+  /// The only message is dead-lettered. Other messages of a batch may be with their handlers, so a
+  /// message of a batch waits for their ends, and is dead-lettered with the file.
+  func giveUpUnreadable(_ index: Int, _ reason: String) {
+    if isBatch {
+      guard !withSlots({ $0.isDone(index) }) else { return }
+      ending.withLock {
+        $0.unreadable.append(index)
+        $0.reason = reason
+      }
+      wait(true)
+      return rest()
+    }
     let receiver = mailbox.holder(of: self)
     mailbox.forget(self)
     do throws(WormholeError) {
@@ -186,6 +201,39 @@ final class MemberDelivery: Sendable {
         claimed, kind: header.label, attempts: claimed.attempt, reason, by: receiver)
     } catch {
       mailbox.log(.error, error, name)
+    }
+  }
+
+  /// Records that the messages of a batch may all wait.
+  private func rest() {
+    mailbox.rest(self)
+    endUnreadable()
+  }
+
+  /// Dead-letters a batch that no later read can read, once no handler has one of its messages.
+  ///
+  /// In strict order, no handler has one while another one waits.
+  private func endUnreadable() {
+    do throws(WormholeError) {
+      try ending.withLock { ending throws(WormholeError) in
+        guard !ending.hasEnded, !ending.unreadable.isEmpty, !mailbox.isClosed else { return }
+        let unreadable = ending.unreadable
+        let isDue = withSlots { slots in
+          mailbox.isStrict || unreadable.count { !slots.isDone($0) } == slots.unfinished
+        }
+        guard isDue else { return }
+        do throws(WormholeError) {
+          try mailbox.giveUp(batch: claimed, ending.reason)
+        } catch {
+          guard error.code == .superseded else { throw error }
+          mailbox.log(.error, error, name)
+        }
+        ending.hasEnded = true
+        mailbox.closed(self, record)
+      }
+    } catch {
+      mailbox.log(.error, error, name)
+      endLater()
     }
   }
 
@@ -282,7 +330,7 @@ final class MemberDelivery: Sendable {
     }
     // No message was taken in either case: none is left, or `proceed()` releases the next one.
     if isLast || mailbox.isStrict { try proceed() }
-    if isAtRest { mailbox.rest(self) }
+    if isAtRest { rest() }
     return taken
   }
 
@@ -308,7 +356,7 @@ final class MemberDelivery: Sendable {
     withSlots { _ = finish(index, &$0, givenUp: true) }
     do throws(WormholeError) {
       try proceed()
-      if isAtRest { mailbox.rest(self) }
+      if isAtRest { rest() }
     } catch {
       if error.code != .superseded { endLater() }
       throw error
@@ -368,6 +416,7 @@ final class MemberDelivery: Sendable {
 
   /// Writes the outcome of a complete file, now or later.
   func settle() {
+    guard isComplete else { return endUnreadable() }
     do throws(WormholeError) {
       try end(howItEnds)
     } catch {
