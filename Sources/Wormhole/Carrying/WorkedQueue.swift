@@ -79,9 +79,14 @@ package final class WorkedQueue: Sendable {
         if let origin = origin(of: name, file, part, home) { look.held.append(origin) }
       }
       for (file, name, end) in ends.sorted(by: { $0.name < $1.name }) {
-        look.ended.append(
-          EndedMessage(
-            file: file, origin: origin(of: name, file, .receipts, away), end: self.end(end, name)))
+        var origin: PropertyListValue?
+        do throws(WormholeError) {
+          origin = try readOrigin(of: name, file, .receipts, away)
+        } catch {
+          // An end without an origin is removed. This end may be readable at the next look.
+          if error.mayPass { continue }
+        }
+        look.ended.append(EndedMessage(file: file, origin: origin, end: self.end(end, name)))
       }
       let present = Set(places.map(\.3.text) + ends.map(\.name.text))
       origins.withLock { $0 = $0.filter { present.contains($0.key) } }
@@ -109,8 +114,15 @@ package final class WorkedQueue: Sendable {
   private func origin(
     of name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ home: MemberDirectory
   ) -> PropertyListValue? {
+    try? readOrigin(of: name, file, part, home)
+  }
+
+  /// The origin of a message; nil if the file is missing, or has no origin that can be read.
+  private func readOrigin(
+    of name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ home: MemberDirectory
+  ) throws(WormholeError) -> PropertyListValue? {
     if let known = origins.withLock({ $0[name.text] }) { return known }
-    guard case .sound(let bytes, _)? = try? home.read(file, in: part, "read message"),
+    guard case .sound(let bytes, _) = try home.read(file, in: part, "read message"),
       let origin = try? CarriedMessage(name, bytes, container.options.limits).origin
     else { return nil }
     origins.withLock { $0[name.text] = origin }

@@ -151,6 +151,24 @@ import WormholeSyscalls
     #expect(try machines.names("there/queues/jobs/away/dead") == [])
   }
 
+  /// The system refuses to read the end at the first look: a later look reports the end.
+  ///
+  /// Otherwise the message would be handled again.
+  @Test(arguments: [Errno.inputOutput, .tooManyOpenFiles])
+  func anEndThatCannotBeReadAtPresentIsReportedLater(_ code: Errno) throws {
+    let id = try lend(1)
+    try pump()
+    #expect(try handle(1) { _, _ in } == ["1 1 false"])
+    let receipts = "there/queues/jobs/away/receipts"
+    try eventually("the end is there") { try machines.names(receipts).count == 1 }
+    let file = try #require(try machines.names(receipts).first)
+    let rule = FaultRule(.open, path: "away/receipts/\(file)", persistent: true, .fail(code))
+    try FaultPoints.with([rule]) { try pump() }
+    #expect(try machines.names(receipts) == [file])
+    try pump()
+    #expect(home.ends == [id: [.acknowledged]])
+  }
+
   /// A message that was long under way may be another worker's by now.
   @Test func aMessageThatArrivesLateIsDropped() throws {
     _ = try lend(1)
