@@ -52,7 +52,7 @@ extension Bridge {
         queues.settled.formIntersection(queues.own)
         link?.nextBeat = .longAgo
       }
-      try findWorked(now)
+      findWorked(now)
     } catch {
       log(.warning, "\(error)")
     }
@@ -70,7 +70,9 @@ extension Bridge {
   }
 
   /// Finds the proxies of queues.
-  private func findWorked(_ now: Instant) throws(WormholeError) {
+  ///
+  /// A queue with a directory that cannot be used at present holds up no other queue.
+  private func findWorked(_ now: Instant) {
     var heard: [String: Instant] = [:]
     for (name, one) in queues.worked {
       let present = residents[.queue(name)]
@@ -79,8 +81,14 @@ extension Bridge {
         // The proxy was opened again: the queue's directory may be another one by now.
         heard[name] = one.heard
       } else {
-        // The former home has the messages again.
-        try one.queue.giveBack()
+        do throws(WormholeError) {
+          // The former home has the messages again.
+          try one.queue.giveBack()
+          queues.conflicts[name] = nil
+        } catch {
+          note(conflict: error, aboutQueue: name)
+          continue
+        }
       }
       one.queue.stop()
       queues.worked[name] = nil
@@ -89,10 +97,14 @@ extension Bridge {
       guard case .queue(let name) = proxy.resident, queues.worked[name] == nil,
         let machine = proxy.machine
       else { continue }
-      queues.worked[name] = QueueTraffic.BorrowedQueue(
-        machine: machine, queue: try WorkedQueue(proxy), heard: heard[name] ?? now)
-      queues.conflicts[name] = nil
-      pair(machine)?.isDirty = true
+      do throws(WormholeError) {
+        queues.worked[name] = QueueTraffic.BorrowedQueue(
+          machine: machine, queue: try WorkedQueue(proxy), heard: heard[name] ?? now)
+        queues.conflicts[name] = nil
+        pair(machine)?.isDirty = true
+      } catch {
+        note(conflict: error, aboutQueue: name)
+      }
     }
   }
 
@@ -223,13 +235,14 @@ extension Bridge {
         // Two machines that both state the queue are a conflict.
         beats[present]?.queues[name] == nil
       }
-      if known != proxy.machine { try findWorked(now) }
+      if known != proxy.machine { findWorked(now) }
       if entry != nil {
         guard try replace(queue: name, by: nil) else { return }
         queues.free.remove(name)
         queues.late = queues.late.filter { $0.key.queue != name }
       }
-      queues.conflicts[name] = nil
+      // Without its proxy, the queue could not be opened, for a reason that is noted already.
+      if queues.worked[name]?.queue.proxy === proxy { queues.conflicts[name] = nil }
       guard queues.worked[name]?.machine == machine else { return }
       queues.worked[name]?.heard = now
       // The home's bridge has started again, and has given the lent messages to further workers.

@@ -29,6 +29,25 @@ import WormholeSyscalls
     #expect(try one.names("queues/jobs").contains("away"))
   }
 
+  /// The system refuses the directories of some queues, and each of these has the reason.
+  @Test func aQueueThatCannotBeOpenedHoldsUpNoOther() throws {
+    let one = try UnconnectedBridge(folder.path + "/m")
+    let closed = (0..<15).map { "closed\($0)" }
+    var stated = ["jobs": 0]
+    for name in closed { stated[name] = 0 }
+    let rules = closed.map {
+      FaultRule(.open, path: "queues/\($0)/away", persistent: true, .fail(.accessDenied))
+    }
+    try one.hear(Self.home, queues: stated)
+    try one.bridge.residents.reopen(Self.home)
+    FaultPoints.with(rules) { one.look() }
+    #expect(Set(one.bridge.queues.worked.keys) == ["jobs"])
+    #expect(Set(one.bridge.queues.conflicts.keys) == Set(closed))
+    one.look()
+    #expect(Set(one.bridge.queues.worked.keys) == Set(stated.keys))
+    #expect(one.bridge.queues.conflicts.isEmpty)
+  }
+
   /// Each failure of the flow opens the proxies again: the home is not heard anew by that.
   @Test func theSilenceOfTheHomeCountsOn() throws {
     let one = try UnconnectedBridge(folder.path + "/m")
