@@ -9,14 +9,13 @@ extension Proxy {
   ///
   /// A message that its sender wants to cancel is cancelled. Repeating the call changes nothing.
   package func takeBack(_ name: MessageName) throws(WormholeError) {
-    if try cancellations().contains(name) {
-      _ = try settle(name, .cancelled)
-      return
-    }
+    guard try !isCancelled(name) else { return try cancel(name) }
     try naming("put back message", name.id, at: home) { () throws(Errno) in
       _ = try home.move(
         ClaimedName(name, attempt: 1).text, from: .claimed, .inbox, as: name.text)
     }
+    // A sender that has found the claim after its request counts on the request.
+    if try isCancelled(name) { try cancel(name) }
   }
 
   /// What a carrier has written into a message that waits; nil also if the file cannot be read.

@@ -162,7 +162,7 @@ package final class Proxy: Sendable {
   }
 
   /// Cancels a message that is put back: it waits, is claimed, or both after a kill.
-  private func cancel(_ name: MessageName) throws(WormholeError) {
+  func cancel(_ name: MessageName) throws(WormholeError) {
     let operation = "cancel message"
     let sender = try naming(operation, name.id, at: home, carrier.senders.home(of: name))
     guard try MessageCancellation.end(name, at: home, .cancelled, sender, carrier.container) else {
@@ -176,7 +176,7 @@ package final class Proxy: Sendable {
   }
 
   /// Whether the sender of a claimed message wants to cancel the message.
-  private func isCancelled(_ name: MessageName) throws(WormholeError) -> Bool {
+  func isCancelled(_ name: MessageName) throws(WormholeError) -> Bool {
     try naming(
       "read message", name.id, at: home, home.status(of: name.cancellationFile, in: .claimed))
       != nil

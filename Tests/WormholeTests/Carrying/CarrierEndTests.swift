@@ -43,6 +43,31 @@ import WormholeSyscalls
     #expect(try meeting.names("members/printer/claimed") == [])
   }
 
+  /// The receiver's home has moved, and the request comes while the message is taken back.
+  @Test func aRequestThatComesWhileAMessageIsTakenBackCounts() throws {
+    let meeting = try Meeting()
+    let peer = try meeting.container.join(as: "phone").peer("printer")
+    let carrier = try Carrier(meeting.another())
+    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
+    let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
+    let name = try #require(try printer.waiting().first)
+    #expect(try printer.claim(name))
+    let (pause, isRequested) = (FaultPause(), Monitor(false))
+    let sender = try Thread("sender") {
+      try? eventually("the message is about to wait") { pause.isReached }
+      let answer = try? sent.cancel()
+      isRequested.withLock { $0 = answer == .requested }
+      pause.open()
+    }
+    let rule = FaultRule(.rename, path: "printer/inbox", .pause(pause))
+    try FaultPoints.with([rule]) { try printer.takeBack(name) }
+    sender.join()
+    #expect(isRequested.withLock { $0 })
+    #expect(sent.waitForEnd(until: .now + patience) == .cancelled)
+    #expect(try printer.waiting() == [])
+    #expect(try meeting.names("members/printer/claimed") == [])
+  }
+
   /// The other machine's worker has handled the message: no refusal makes this a failed attempt.
   @Test func anEndOfALentMessageThatTheSystemRefusesIsRepeated() throws {
     let meeting = try Meeting { $0.mailbox.attempts = 1 }
