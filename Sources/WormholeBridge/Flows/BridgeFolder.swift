@@ -115,6 +115,26 @@ package struct BridgeFolder: Sendable {
       "remove", "\(path)/\(name)", ignoring(.noSuchFile, directory.descriptor.unlink(name)))
   }
 
+  /// Runs the body while no other process changes, by this call, the files of the directory.
+  ///
+  /// The lock is that of the directory. A suspended command may hold it, so no wait is without end.
+  ///
+  /// - Parameter patience: how long to wait for another process's change.
+  func changing<Value>(
+    _ operation: String, _ subject: String, within patience: Duration,
+    _ body: () throws(WormholeError) -> Value
+  ) throws(WormholeError) -> Value {
+    let end = Instant.now + patience
+    try naming(operation, subject) { () throws(Errno) in
+      while try !directory.descriptor.tryLock(.exclusive) {
+        guard .now < end else { throw .busy }
+        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+      }
+    }
+    defer { try? directory.descriptor.unlock() }
+    return try body()
+  }
+
   // MARK: Files with users' names
 
   private static let mark = ".plist"

@@ -5,9 +5,8 @@ internal import WormholeSyscalls
 
 /// The channels of this machine, and where some of them move, as an operator has decided.
 ///
-/// The command and the bridge both write the list. Each channel has a file of its own, so neither
-/// can overwrite what the other states of another channel, and no lock is needed that a suspended
-/// command would hold.
+/// The command and the bridge both write the list, which has a file for each channel. Each changes
+/// what it has read, so both write within ``changing(_:within:_:)``.
 struct ChannelList {
   struct Entry: Equatable {
     /// Whether this machine is the channel's home.
@@ -36,6 +35,26 @@ struct ChannelList {
     return Entry(
       isHome: list[Key.isHome]?.boolValue == true, move: list[Key.move]?.stringValue,
       isClaimed: list[Key.isClaimed]?.boolValue == true)
+  }
+
+  /// Runs the body while no other process changes the list.
+  func changing<Value>(
+    _ channel: String, within patience: Duration, _ body: () throws(WormholeError) -> Value
+  ) throws(WormholeError) -> Value {
+    try folder.changing("change channel", channel, within: patience, body)
+  }
+
+  /// Changes what was decided of a channel, and stores the result.
+  ///
+  /// - Parameter patience: how long to wait for another process's change.
+  func change(
+    _ channel: String, within patience: Duration, _ body: (inout Entry) -> Void
+  ) throws(WormholeError) {
+    try changing(channel, within: patience) { () throws(WormholeError) in
+      var entry = try self.entry(channel)
+      body(&entry)
+      try replace(channel, by: entry)
+    }
   }
 
   /// Stores what was decided of a channel; an entry without content removes the file.

@@ -52,23 +52,10 @@ struct QueueList {
   }
 
   /// Runs the body while no other process changes the list.
-  ///
-  /// The lock is that of the directory. A suspended command may hold it, so no wait is without end.
-  ///
-  /// - Parameter patience: how long to wait for another process's change.
   func changing<Value>(
     _ queue: String, within patience: Duration, _ body: () throws(WormholeError) -> Value
   ) throws(WormholeError) -> Value {
-    let directory = folder.directory
-    let end = Instant.now + patience
-    try naming("change queue", queue) { () throws(Errno) in
-      while try !directory.descriptor.tryLock(.exclusive) {
-        guard .now < end else { throw .busy }
-        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
-      }
-    }
-    defer { try? directory.descriptor.unlock() }
-    return try body()
+    try folder.changing("change queue", queue, within: patience, body)
   }
 
   /// Stores the entry of a queue if the present entry is the known one; false otherwise.

@@ -34,19 +34,24 @@ extension Bridge {
   ) throws(WormholeError) {
     let operation = "move channel"
     let list = try ChannelList(of: container.storage)
-    var entry = try list.entry(name)
-    let isHome = entry.isHome
     let isOwn = try Place.read(BridgeFolder(of: container.storage))?.machine == machine
-    guard isHome != isOwn else {
-      throw WormholeError(
-        .conflict, operation, name,
-        because: isHome ? "this machine is its home already" : "this machine is not its home",
-        hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
-          + "lost, give it up with 'wormhole bridge evict', and move the channel to this machine")
+    try list.changing(name, within: .seconds(10)) { () throws(WormholeError) in
+      var entry = try list.entry(name)
+      let isHome = entry.isHome
+      guard isHome != isOwn else {
+        throw WormholeError(
+          .conflict, operation, name,
+          because: isHome ? "this machine is its home already" : "this machine is not its home",
+          hint: "run the command on the home, which 'wormhole bridge status' names; if the home is "
+            + "lost, give it up with 'wormhole bridge evict', and move the channel to this machine")
+      }
+      if isHome { entry.move = machine } else { entry.isClaimed = true }
+      try list.replace(name, by: entry)
     }
-    if isHome { entry.move = machine } else { entry.isClaimed = true }
-    try list.replace(name, by: entry)
   }
+
+  /// How long the bridge waits for a command that changes the list; then it repeats its step.
+  private static let listPatience = Duration.milliseconds(100)
 
   // MARK: The former home
 
@@ -123,10 +128,7 @@ extension Bridge {
     move.isUnderWay = false
     do throws(WormholeError) {
       try carrier.adopt(legacy, as: name)
-      let list = try channelList()
-      var entry = try list.entry(name)
-      entry.move = nil
-      try list.replace(name, by: entry)
+      try channelList().change(name, within: Self.listPatience) { $0.move = nil }
       channels.moves[name] = nil
       channels.conflicts[name] = "its home is not moved: \(ChannelTraffic.excess)"
     } catch {
@@ -162,16 +164,17 @@ extension Bridge {
   }
 
   private func forget(channel name: String, to machine: String?) throws(WormholeError) {
-    let list = try channelList()
-    var entry = try list.entry(name)
-    if let machine, let next = entry.move, next != machine {
+    var move: String?
+    try channelList().change(name, within: Self.listPatience) { entry in
+      move = entry.move
+      (entry.isHome, entry.move) = (false, nil)
+    }
+    if let machine, let next = move, next != machine {
       log(
         .warning,
         "the home of channel '\(name)' has moved to machine \(machine), and not to \(next): "
           + "run the command there to move it on")
     }
-    (entry.isHome, entry.move) = (false, nil)
-    try list.replace(name, by: entry)
     channels.own.removeValue(forKey: name)?.watch?.stop()
     channels.moves[name] = nil
     channels.conflicts[name] = nil
@@ -189,20 +192,25 @@ extension Bridge {
       let copy = channels.copies[name], copy.heir == place.machine
     else { return }
     do throws(WormholeError) {
-      // Also for a listed channel: the bridge may have been killed in between.
       let list = try channelList()
-      let listed = try list.entry(name)
-      var entry = listed
-      entry.isHome = true
-      if let machine = entry.move {
-        let present = try container.channel(name, of: PropertyListValue.self).metadata
-        // A channel that was taken has a greater version than the content left by the former home:
-        // the channel is given away again, before a content of its own was published.
-        guard present?.version ?? 0 <= copy.content.version else { return }
-        // The channel comes back before this machine has ended the move.
-        if present?.home == machine { entry.move = nil }
+      let inherited = try list.changing(name, within: Self.listPatience) {
+        () throws(WormholeError) -> ChannelList.Entry? in
+        // Also for a listed channel: the bridge may have been killed in between.
+        let listed = try list.entry(name)
+        var entry = listed
+        entry.isHome = true
+        if let machine = entry.move {
+          let present = try container.channel(name, of: PropertyListValue.self).metadata
+          // A channel that was taken has a greater version than the content left by the former
+          // home: the channel is given away again, before a content of its own was published.
+          guard present?.version ?? 0 <= copy.content.version else { return nil }
+          // The channel comes back before this machine has ended the move.
+          if present?.home == machine { entry.move = nil }
+        }
+        if entry != listed { try list.replace(name, by: entry) }
+        return entry
       }
-      if entry != listed { try list.replace(name, by: entry) }
+      guard let entry = inherited else { return }
       // What was left for an earlier heir is older than what comes back.
       channels.moves[name] = entry.move.map { ChannelMove(to: $0) }
       try adopt(name, Carrier.ChannelLegacy(copy.content, copy.operations))
@@ -235,20 +243,22 @@ extension Bridge {
     }
     do throws(WormholeError) {
       if home == place.machine {
-        let content = try carrier.content(of: name)
-        let list = try channelList()
-        var entry = try list.entry(name)
-        entry.isHome = true
-        try list.replace(name, by: entry)
-        try adopt(name, Carrier.ChannelLegacy(content, [:]))
-        entry.isClaimed = false
-        try list.replace(name, by: entry)
-        channels.wanted.remove(name)
+        try take(lostChannel: name)
       } else {
         channels.conflicts[name] = "its home, machine \(home), was not given up"
       }
     } catch {
       channels.conflicts[name] = error.reason
     }
+  }
+
+  /// Takes a copy after the record has named this machine as the home.
+  func take(lostChannel name: String) throws(WormholeError) {
+    let content = try carrier.content(of: name)
+    try channelList().change(name, within: Self.listPatience) { $0.isHome = true }
+    try adopt(name, Carrier.ChannelLegacy(content, [:]))
+    // A command may have ordered a move since.
+    try channelList().change(name, within: Self.listPatience) { $0.isClaimed = false }
+    channels.wanted.remove(name)
   }
 }

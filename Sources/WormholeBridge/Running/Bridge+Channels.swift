@@ -24,11 +24,13 @@ extension Bridge {
         hint: "name the channel on that machine")
     }
     let list = try ChannelList(of: container.storage)
-    var entry = try list.entry(name)
-    guard !entry.isHome else { return false }
-    entry.isHome = true
-    try list.replace(name, by: entry)
-    return true
+    return try list.changing(name, within: .seconds(10)) { () throws(WormholeError) in
+      var entry = try list.entry(name)
+      guard !entry.isHome else { return false }
+      entry.isHome = true
+      try list.replace(name, by: entry)
+      return true
+    }
   }
 
   // MARK: At home

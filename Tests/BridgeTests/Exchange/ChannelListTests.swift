@@ -34,6 +34,24 @@ import WormholeSyscalls
     #expect(try BridgeFolder([ChannelList.folderName], of: container.storage).names() == [])
   }
 
+  /// Otherwise the bridge would write over a command, or a command over the bridge's own step.
+  @Test func oneProcessChangesAChannelAtATime() throws {
+    let other = try ChannelList(of: container.storage)
+    var refusal: WormholeError?
+    try list.changing("seats", within: .zero) { () throws(WormholeError) in
+      do throws(WormholeError) {
+        try other.change("seats", within: .zero) { $0.isHome = true }
+      } catch {
+        refusal = error
+      }
+    }
+    #expect(refusal != nil)
+    #expect(try list.entry("seats") == ChannelList.Entry())
+    try other.change("seats", within: .zero) { $0.isHome = true }
+    try list.change("seats", within: .zero) { $0.move = "000000000000000b" }
+    #expect(try list.entry("seats") == ChannelList.Entry(isHome: true, move: "000000000000000b"))
+  }
+
   @Test func manyAddChannelsAtOnceAndNoneIsLost() throws {
     let container = container
     let names = try addAtOnce { _ = try Bridge.addChannel($0, of: container) }

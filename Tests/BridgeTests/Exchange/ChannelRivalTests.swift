@@ -132,6 +132,31 @@ import WormholeSyscalls
     #expect(entry == ChannelList.Entry(isHome: true, move: Self.third))
   }
 
+  /// The operator sends a channel on while this machine still takes the channel of a lost home.
+  @Test func aCommandDuringTheTakingOfALostChannelIsNotOverwritten() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let (bridge, container) = (one.bridge, one.container)
+    bridge.take(channelHome: "seats", record(Self.other, 1))
+    bridge.take(channelCopy: "seats", message(try copy(5, version: 9), 2))
+    try Bridge.moveChannel("seats", to: one.machine, of: container)
+    bridge.take(channelHome: "seats", record(one.machine, 3))
+    let (pause, isAccepted) = (FaultPause(), Monitor(false))
+    let command = try Thread("command") {
+      try? eventually("the channel is about to be taken") { pause.isReached }
+      let isDone = (try? Bridge.moveChannel("seats", to: Self.third, of: container)) != nil
+      isAccepted.withLock { $0 = isDone }
+      pause.open()
+    }
+    let rule = FaultRule(.rename, path: "seats/value.plist", .pause(pause))
+    try FaultPoints.with([rule]) { try bridge.take(lostChannel: "seats") }
+    command.join()
+    #expect(isAccepted.withLock { $0 })
+    let entry = try ChannelList(of: container.storage).entry("seats")
+    #expect(entry == ChannelList.Entry(isHome: true, move: Self.third))
+    let seats = container.channel("seats", of: Int.self)
+    #expect(try seats.value == 5 && seats.metadata?.home == nil)
+  }
+
   /// Published, what is here would replace what the former home has left, without an heir.
   ///
   /// The channel that is taken late goes on to where an operator has sent it meanwhile.
