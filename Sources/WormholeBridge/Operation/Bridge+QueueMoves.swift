@@ -203,8 +203,7 @@ extension Bridge {
     do throws(WormholeError) {
       entry.heir = heir.machine
       entry.before = Elsewhere.joined(heir.before, entry.before)
-      try QueueList(of: container.storage).replace(name, by: entry)
-      queues.entries[name] = entry
+      guard try replace(queue: name, by: entry) else { return }
       queues.free.remove(name)
       try leave(queue: name, entry, to: heir.machine)
     } catch {
