@@ -5,6 +5,7 @@ import Testing
 import Wormhole
 import WormholeContainerStorage
 import WormholePropertyLists
+import WormholeRelay
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -84,6 +85,23 @@ import WormholeSyscalls
     one.bridge.end = BridgeEnd(.fenced, "another bridge has continued", hint: "find the copy")
     one.bridge.writeStatus(isOver: true)
     #expect(try trouble() == "another bridge has continued; find the copy")
+  }
+
+  /// The file is not synced, so a power cut may damage it: no new machine is needed for that.
+  @Test func aDamagedStatusIsWrittenAgain() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    try folder.write("torn", to: "c/bridge/status.plist")
+    let error = try failure { _ = try BridgeStatus.read(container) }
+    let hint = "start 'wormhole bridge': the bridge writes the file again"
+    #expect(error.code == .damaged && error.hint == hint)
+    let address = try RelayAddress("nats://127.0.0.1:1")
+    var settings = Bridge.Settings(group: "g", address: address)
+    settings.patience = Duration.zero
+    let found = BridgeDoctor.run(container, settings).filter { $0.subject.hasPrefix("bridge") }
+    #expect(found.contains { $0.subject == "bridge/status.plist" && $0.advice == hint })
+    #expect(!found.contains { $0.advice?.contains("rejoin") == true }, "\(found)")
+    one.bridge.writeStatus()
+    #expect(try BridgeStatus.read(container) != nil)
   }
 
   /// A flow that is read again counts as failed only while its files cannot be read.

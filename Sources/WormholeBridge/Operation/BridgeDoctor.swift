@@ -63,7 +63,9 @@ package struct BridgeDoctor {
       let folder = try BridgeFolder(of: doctor.container.storage)
       place = try Place.read(folder)
       doctor.isServed = try BridgeLock.isHeld(folder)
-      doctor.status = try folder.read(Bridge.statusName)?.dictionaryValue ?? [:]
+      doctor.look(at: "bridge/status.plist") { doctor throws(WormholeError) in
+        doctor.status = try BridgeStatus.list(in: folder)?.dictionaryValue ?? [:]
+      }
     }
     guard let place else { return nil }
     add(

@@ -25,8 +25,23 @@ package struct BridgeStatus {
   /// Nil if no bridge has ever served the container.
   package static func read(_ container: SharedContainer) throws(WormholeError) -> BridgeStatus? {
     let folder = try BridgeFolder(of: container.storage)
-    guard let list = try folder.read(Bridge.statusName) else { return nil }
+    guard let list = try Self.list(in: folder) else { return nil }
     return BridgeStatus(list, isRunning: try BridgeLock.isHeld(folder))
+  }
+
+  /// Reads the file; nil if there is none.
+  ///
+  /// The bridge does not sync the file, so a power cut may damage the file, and nothing else.
+  static func list(in folder: BridgeFolder) throws(WormholeError) -> PropertyListValue? {
+    do throws(WormholeError) {
+      return try folder.read(Bridge.statusName)
+    } catch {
+      guard error.code == .damaged else { throw error }
+      throw WormholeError(
+        .damaged, "read", "\(Container.bridgeName)/\(Bridge.statusName)",
+        because: "the file is damaged, as after a power cut",
+        hint: "start 'wormhole bridge': the bridge writes the file again")
+    }
   }
 
   /// The container's machine and group.
