@@ -53,6 +53,20 @@ import WormholeSyscalls
     return try result.get()
   }
 
+  /// The doctor waits for the heartbeats of quiet machines, whatever the limit of the command is.
+  @Test func aPartOfADialogHasALimitOfItsOwn() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    let settings = Bridge.Settings(group: "g", address: try RelayAddress(server.address))
+    let dialog = try ServerDialog(settings, "test", until: .now)
+    defer { dialog.connection.close() }
+    let end = #expect(throws: BridgeEnd.self) { try dialog.turn(until: { false }) }
+    #expect(end?.kind == .unavailable)
+    dialog.extend(to: .now + .seconds(600))
+    dialog.extend(to: .now)
+    #expect(try !dialog.turn(until: { false }, within: .milliseconds(1)))
+    withExtendedLifetime(server) {}
+  }
+
   @Test func aLaterVersionsRecordIsRefused() throws {
     for records in [[Self.later], [nil, Self.later]] as [[String?]] {
       #expect(throws: BridgeEnd.laterSetup) { try setUp(records) }

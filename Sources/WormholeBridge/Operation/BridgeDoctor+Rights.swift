@@ -79,6 +79,8 @@ extension BridgeDoctor {
       if message.subject != subjects.heartbeat(place.machine) { replies.hears = true }
     }
     let end = Instant.now + Self.heartbeatTime
+    // The servers have answered: a machine that is late is no trouble of the servers.
+    dialog.extend(to: end + Self.answerTime * 2)
     while true {
       var waiting = Set(machines)
       for machine in machines {

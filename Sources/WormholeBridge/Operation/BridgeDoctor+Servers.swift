@@ -9,15 +9,17 @@ extension BridgeDoctor {
   mutating func inspectServers(_ place: Place?) {
     let subject = "servers"
     do {
+      let limit = max(settings.patience ?? .seconds(60), .seconds(1))
       let dialog = try ServerDialog(
-        settings, "wormhole-doctor", as: place?.machine,
-        until: .now + max(settings.patience ?? .seconds(60), .seconds(1)))
+        settings, "wormhole-doctor", as: place?.machine, until: .now + limit)
       defer { dialog.connection.close() }
       try dialog.connect()
       inspect(dialog.connection.server)
       let deployment = try dialog.deployment()
+      dialog.extend(to: .now + limit)
       try inspectStreams(deployment, dialog)
       guard let place else { return }
+      dialog.extend(to: .now + limit)
       try inspectMachine(place, deployment, dialog)
     } catch let end as BridgeEnd {
       add(.problem, subject, end.reason, advice: end.hint)

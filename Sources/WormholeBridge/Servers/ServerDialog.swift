@@ -7,7 +7,7 @@ final class ServerDialog {
   let jetStream: JetStream
   private let address: RelayAddress
   private let wake: WakeDescriptor
-  private let deadline: Instant
+  private var deadline: Instant
 
   /// - Parameter machine: the machine as which the command speaks; nil for an operator.
   init(
@@ -57,6 +57,9 @@ final class ServerDialog {
       try WakeDescriptor().wait(until: .now + .milliseconds(100))
     }
   }
+
+  /// Lets the dialog last until a time at least, for a part with a limit of its own.
+  func extend(to end: Instant) { deadline = max(deadline, end) }
 
   /// Waits until the server has accepted the connection.
   func connect() throws { try turn { self.connection.state == .ready } }
