@@ -1,7 +1,6 @@
 internal import Wormhole
 internal import WormholeContainerStorage
 internal import WormholePropertyLists
-internal import WormholeSyscalls
 
 /// The named queues of this machine, and the moves of their homes.
 ///
