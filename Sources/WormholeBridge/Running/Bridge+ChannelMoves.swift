@@ -123,13 +123,18 @@ extension Bridge {
   }
 
   /// Ends the move of a channel whose content cannot be carried: the record still has this machine.
-  private func keep(channel name: String) {
+  func keep(channel name: String) {
     guard var move = channels.moves[name], let legacy = move.legacy else { return }
     move.isUnderWay = false
     do throws(WormholeError) {
       try carrier.adopt(legacy, as: name)
-      try channelList().change(name, within: Self.listPatience) { $0.move = nil }
-      channels.moves[name] = nil
+      // A later command may name another machine.
+      var next: String?
+      try channelList().change(name, within: Self.listPatience) { entry in
+        if entry.move == move.machine { entry.move = nil }
+        next = entry.move
+      }
+      channels.moves[name] = next.map { ChannelMove(to: $0) }
       channels.conflicts[name] = "its home is not moved: \(ChannelTraffic.excess)"
     } catch {
       wait(with: &move, of: name, error.reason)

@@ -253,6 +253,28 @@ import WormholeSyscalls
       #expect(copy.operations == (heir == nil ? [:] : asked))
     }
   }
+
+  /// The content is too large for the servers, and an operator's command has come in between.
+  @Test func aMoveThatCannotBeMadeEndsNoOther() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let (bridge, seats) = (one.bridge, one.container.channel("seats", of: Int.self))
+    try seats.put(1)
+    #expect(try Bridge.addChannel("seats", of: one.container))
+    let list = try ChannelList(of: one.container.storage)
+    for (machine, next) in [(Self.other, Self.third as String?), (Self.third, nil)] {
+      try Bridge.moveChannel("seats", to: machine, of: one.container)
+      bridge.lookAtList()
+      let legacy = try bridge.carrier.giveAway("seats", to: machine)
+      try #require(bridge.channels.moves["seats"]?.machine == machine)
+      bridge.channels.moves["seats"]?.legacy = legacy
+      if let next { try Bridge.moveChannel("seats", to: next, of: one.container) }
+      bridge.keep(channel: "seats")
+      #expect(try list.entry("seats") == ChannelList.Entry(isHome: true, move: next))
+      #expect(bridge.channels.moves["seats"]?.machine == next)
+      #expect(bridge.channels.moves["seats"]?.legacy == nil)
+      #expect(try seats.value == 1 && seats.metadata?.home == nil)
+    }
+  }
 }
 
 /// A move of a channel that cannot begin, over a real server.
