@@ -154,7 +154,10 @@ import WormholeSyscalls
   }
 
   /// A program that registers as presenter first removes the access of a dead writer.
-  @Test func whoPresentsSomethingTellsOthersOfTheDead() throws {
+  ///
+  /// If the program cannot list the presenters then, its next access tells them.
+  @Test(arguments: [false, true])
+  func whoPresentsSomethingTellsOthersOfTheDead(_ isRefused: Bool) throws {
     let (late, begun) = (Heard<String>(), Monitor(false))
     var (first, other) = (Coordinator.Presenter(), Coordinator.Presenter())
     other.didChange = { late.add($0.path) }
@@ -171,7 +174,13 @@ import WormholeSyscalls
     #expect(begun.withLock { $0 })
     try peer.child.send(.kill)
     _ = try peer.outcome()
-    try scene.another().present(scene.path("b"), as: Coordinator.Presenter())
+    let coordinator = scene.another()
+    let rule = FaultRule(
+      .fstatat, path: "coordination/presenters", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with(isRefused ? [rule] : []) {
+      _ = try coordinator.present(scene.path("b"), as: Coordinator.Presenter())
+    }
+    if isRefused { try coordinator.read(scene.path("c")) { _ in } }
     try eventually("it is told") { late.all.contains(path) }
   }
 

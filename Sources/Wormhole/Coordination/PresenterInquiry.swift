@@ -218,10 +218,16 @@ final class PresenterInquiry: Sendable {
 
   /// Notifies presenters for dead writers whose accesses this process has removed.
   func tellOfBuried(in room: AccessDirectory) {
-    for claim in room.takeBuried() where claim.writes && !Mutants.has(.forgetBuried) {
+    var claims = room.takeBuried()[...]
+    guard !Mutants.has(.forgetBuried) else { return }
+    while let claim = claims.first {
       let written = claim.parts.filter(\.writes).map(\.path)
       // The dead access is of no purpose of this program, so no purpose is left out.
-      _ = tell(written, [], [], in: room, "", but: []) { _ in }
+      guard tell(written, [], [], in: room, "", but: [], { _ in }) else {
+        // The next access of this process tries again: no other process knows of the writer.
+        return room.bury(claims)
+      }
+      claims.removeFirst()
     }
   }
 

@@ -126,11 +126,14 @@ extension AccessDirectory {
       _ = try remove(name, from: place, in: home)
     }
     // No other process learns of the writer after the removal of its file, whatever fails next.
-    if let claim = placed?.claim, claim.writes {
-      buried.withLock { if $0.count < Self.mostBuried { $0.append(claim) } }
-    }
+    if let claim = placed?.claim, claim.writes { bury(CollectionOfOne(claim)) }
     if cleaning == .done { try forgetPassed(name, in: home) }
     return cleaning
+  }
+
+  /// Keeps claims of dead writers, of whose changes the presenters have not been told.
+  package func bury(_ claims: some Collection<AccessClaim>) {
+    buried.withLock { buried in buried += claims.prefix(Self.mostBuried - buried.count) }
   }
 
   /// Removes the files of dead processes; returns the number of removed accesses.
