@@ -59,6 +59,18 @@ import WormholeSyscalls
     #expect(try meeting.container.launchCommand(of: "watch") == nil)
   }
 
+  /// The process that made the directories may have been killed before it synced their names.
+  @Test func aRegistrationSyncsTheNamesOfTheDirectoriesThatItFinds() throws {
+    try meeting.container.registerLaunch(of: "watch", program: "true")
+    let calls = try FaultPoints.with {
+      try meeting.container.registerLaunch(of: "watch", program: "true")
+    }
+    for name in ["/state", "/state/wormhole", "/state/wormhole/starts"] {
+      let isSynced = calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix(name) }
+      #expect(isSynced, "\(name): \(calls)")
+    }
+  }
+
   /// A file of this user, of the right form and mode, that another user has moved to the path of a
   /// start in a container of one user.
   @Test func whatLiesInTheContainerStartsNothing() throws {

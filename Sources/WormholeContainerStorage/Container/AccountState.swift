@@ -51,9 +51,14 @@ struct AccountState: Hashable, Sendable {
 
   /// Opens a directory below the state directory.
   ///
-  /// - Parameter making: whether missing directories are made.
+  /// - Parameters:
+  ///   - making: whether missing directories are made.
+  ///   - syncing: whether the names of existing directories are made durable, too: the process that
+  ///     has made a directory may have been killed before it synced the name.
   /// - Returns: nil if a directory is missing.
-  func open(_ names: [String], making: Bool) throws(WormholeError) -> OpenDirectory? {
+  func open(
+    _ names: [String], making: Bool, syncing: Bool = false
+  ) throws(WormholeError) -> OpenDirectory? {
     var path = ""
     let all = above + below + names
     do {
@@ -61,8 +66,9 @@ struct AccountState: Hashable, Sendable {
       let trusted = try directory.status().owner
       for (place, name) in all.enumerated() {
         path += "/" + name
-        directory = try Self.step(into: name, in: directory, making: making)
         let isOwn = place + 1 >= above.count
+        directory = try Self.step(
+          into: name, in: directory, making: making, syncing: syncing && isOwn)
         if let reason = Self.objection(
           to: try directory.status(), isOwn: isOwn, trusting: trusted)
         {
@@ -83,10 +89,12 @@ struct AccountState: Hashable, Sendable {
   }
 
   private static func step(
-    into name: String, in directory: borrowing Descriptor, making: Bool
+    into name: String, in directory: borrowing Descriptor, making: Bool, syncing: Bool
   ) throws(Errno) -> Descriptor {
     do throws(Errno) {
-      return try directory.open(name, [.path, .directory])
+      let existing = try directory.open(name, [.path, .directory])
+      if syncing { try syncNames(in: directory) }
+      return existing
     } catch {
       guard error == .noSuchFile, making else { throw error }
     }

@@ -214,7 +214,7 @@ extension Container {
   fileprivate func startsFolder(making: Bool) throws(WormholeError) -> OpenDirectory? {
     let key = "\(identity.device)-\(identity.inode)-\(try Self.escape(id))"
     return try AccountState(options.environment).open(
-      ["wormhole", "starts", key], making: making)
+      ["wormhole", "starts", key], making: making, syncing: making)
   }
 }
 
