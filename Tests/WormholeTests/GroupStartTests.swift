@@ -65,10 +65,23 @@ import WormholeSyscalls
     let calls = try FaultPoints.with {
       try meeting.container.registerLaunch(of: "watch", program: "true")
     }
-    for name in ["/state", "/state/wormhole", "/state/wormhole/starts"] {
+    for name in ["state", "state/wormhole", "state/wormhole/starts"] {
       let isSynced = calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix(name) }
       #expect(isSynced, "\(name): \(calls)")
     }
+  }
+
+  /// A process that is killed during a registration leaves a file beside the launch commands.
+  @Test func theFilesOfKilledRegistrationsAreRemoved() throws {
+    try meeting.container.registerLaunch(of: "watch", program: "true")
+    let directory = try Descriptor.open(path: try starts(), [.readOnly, .directory])
+    let (dead, living) = ("0123456789abcdef", "fedcba9876543210")
+    _ = try directory.open(dead, .writeOnlyNew, mode: 0o600)
+    let held = try directory.open(living, .writeOnlyNew, mode: 0o600)
+    #expect(try held.tryLock(.exclusive))
+    try meeting.container.registerLaunch(of: "clock", program: "true")
+    #expect(try directory.names().sorted() == ["clock.plist", living, "watch.plist"])
+    try held.unlock()
   }
 
   /// A file of this user, of the right form and mode, that another user has moved to the path of a

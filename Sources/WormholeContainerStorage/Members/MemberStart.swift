@@ -167,6 +167,8 @@ extension MemberDirectory {
     guard let place = try startPlace(making: true) else { return }
     try naming(operation, name) { () throws(Errno) in
       try check(place)
+      // Nobody else looks for the files of killed processes beside the launch commands of a group.
+      if place.staging !== container.staging { _ = try? place.staging.sweep() }
       try place.staging.withFile(bytes, sync: true, isPrivate: true) { staged, _ throws(Errno) in
         try place.staging.directory().descriptor.replace(
           staged, in: place.directory.descriptor, place.file)
