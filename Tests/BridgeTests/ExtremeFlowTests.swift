@@ -167,10 +167,11 @@ import WormholeSyscalls
   /// The former homes are stored with the queue; another machine may name any number of them.
   @Test func theFormerHomesInABeatAreLimited() throws {
     let before = (1...1000).map { "m\($0)" }
+    let long = String(repeating: "m", count: 1000)
     let bytes = try #require(
       Heartbeat.bytes(
         generation: 1, [], full: [],
-        heirs: ["q": Heartbeat.Heir(machine: Self.hereName, term: 1, before: before)]))
+        heirs: ["q": Heartbeat.Heir(machine: Self.hereName, term: 1, before: before + [long])]))
     let beat = try #require(Heartbeat(bytes, .now))
     #expect(beat.heirs["q"]?.before == Array(before.suffix(Elsewhere.mostBefore)))
   }

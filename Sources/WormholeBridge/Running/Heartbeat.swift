@@ -116,8 +116,7 @@ struct Heartbeat {
         let term = heir[Key.term]?.intValue.flatMap(Elsewhere.validTerm)
       else { return nil }
       let before = (heir[Key.before]?.arrayValue ?? []).compactMap(\.stringValue)
-      return Heir(
-        machine: machine, term: term, before: Array(before.suffix(Elsewhere.mostBefore)))
+      return Heir(machine: machine, term: term, before: Elsewhere.joined([], before))
     }
     late = Set((list[Key.late]?.arrayValue ?? []).compactMap(\.stringValue))
     work = (list[Key.work]?.dictionaryValue ?? [:]).compactMapValues { work in

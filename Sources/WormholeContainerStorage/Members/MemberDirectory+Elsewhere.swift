@@ -24,6 +24,8 @@ package struct Elsewhere: Hashable, Sendable {
   static let largestFile = 4096
   /// Messages to an earlier home have ended long before so many moves.
   package static let mostBefore = 16
+  /// The longest name of a former home that is kept: all former homes fit into the file.
+  private static let longestFormer = 64
   /// The greatest term: no home moves as often, and a greater one is a fault or an attack.
   package static let lastTerm = 1 << 40
 
@@ -36,7 +38,8 @@ package struct Elsewhere: Hashable, Sendable {
 
   /// The former homes of two lists, with those of the second one last.
   package static func joined(_ earlier: [String], _ later: [String]) -> [String] {
-    Array((earlier.filter { !later.contains($0) } + later).suffix(mostBefore))
+    let all = earlier.filter { !later.contains($0) } + later
+    return Array(all.filter { $0.utf8.count <= longestFormer }.suffix(mostBefore))
   }
 
   package init(machine: String, since: Date) {
@@ -69,7 +72,10 @@ package struct Elsewhere: Hashable, Sendable {
     if term > 0 { entries[Key.term] = .integer(Int64(term)) }
     if !before.isEmpty { entries[Key.before] = .array(before.map { .string($0) }) }
     if isSettling { entries[Key.settling] = true }
-    return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
+    // A larger file would not be read, and would name no home.
+    var limits = PropertyListLimits.default
+    limits.bytes = Self.largestFile
+    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
   }
 
   /// The reason for refusing what only the home of the member can do.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -27,6 +28,24 @@ import WormholeSyscalls
     #expect(error.code == .tooLarge)
     #expect(error.hint == "store large arguments in a file")
     #expect(try home.readStart("read") == nil)
+  }
+
+  /// A file that is too large to be read would replace the name of the home by nothing.
+  @Test func aHomeElsewhereThatCouldNotBeReadIsNotWritten() throws {
+    let machine = "0123456789abcdef"
+    var elsewhere = Elsewhere(machine: machine, since: Date())
+    elsewhere.before = Elsewhere.joined(
+      [String(repeating: "x", count: 65)],
+      (1...100).map { String(repeating: "\($0 % 10)", count: 60) + "\($0 + 100)" })
+    #expect(elsewhere.before.count == Elsewhere.mostBefore)
+    #expect(elsewhere.before.last?.hasSuffix("0200") == true)
+    try home.write(elsewhere)
+    #expect(try home.elsewhere?.before == elsewhere.before)
+    var large = elsewhere
+    large.before = [String(repeating: "x", count: Elsewhere.largestFile)]
+    let error = try failure { [large] in try home.write(large) }
+    #expect(error.code == .tooLarge)
+    #expect(try home.elsewhere?.machine == machine)
   }
 
   @Test func aLaunchCommandReplacesALinkAndNoDirectory() throws {
