@@ -53,6 +53,39 @@ import WormholeSyscalls
     room.unpresent(own)
   }
 
+  /// Nobody would ask a presenter whose file cannot be read.
+  @Test func aPresenterWithTooLongAPathIsRefused() throws {
+    let room = try AccessDirectory(container)
+    let path = AccessPath("/" + String(repeating: "x", count: PresenterEntry.largestFile))
+    let entry = PresenterEntry(
+      [path], purpose: "x", guest: "0123456789abcdef", mindsReaders: true)
+    var isPrepared = false
+    let error = try failure { _ = try room.present(entry) { _ in isPrepared = true } }
+    #expect(error.errno == Errno.invalidArgument.rawValue)
+    #expect(!isPrepared)
+    #expect(try room.everyPresenter().isEmpty)
+  }
+
+  /// The guest of an entry becomes the name of a directory.
+  @Test func anEntryOfAPresenterIsReadOnlyWithPathsAndAGuest() throws {
+    func read(_ paths: [String], _ guest: String, minds: Bool = true) throws -> PresenterEntry? {
+      let entry = PresenterEntry(
+        paths.map { AccessPath($0) }, purpose: "x", guest: guest, mindsReaders: minds)
+      return try PresenterEntry(entry.encoded())
+    }
+    let guest = "0123456789abcdef"
+    let sound = try #require(try read(["/a", "/b"], guest, minds: false))
+    #expect(sound.paths.map(\.text) == ["/a", "/b"])
+    #expect(sound.guest == guest && sound.purpose == "x" && !sound.mindsReaders)
+    let others: [(paths: [String], guest: String)] = [
+      ([], guest), (["/a", "b"], guest), (["/a"], "../x"), (["/a"], ""),
+    ]
+    for other in others {
+      let isRead = try read(other.paths, other.guest) != nil
+      #expect(!isRead, "\(other)")
+    }
+  }
+
   // MARK: Notices
 
   /// Accesses that were in the directory have no end of which the kernel tells.

@@ -30,6 +30,23 @@ import WormholeSyscalls
     #expect(try home.readStart("read") == nil)
   }
 
+  /// A file of another member's, or with words that the kernel would not take as they are.
+  @Test func aLaunchCommandIsReadOnlyWholeAndForItsMember() throws {
+    let sound = start()
+    #expect(try MemberStart(sound.encoded(for: "a"), of: "a") == sound)
+    #expect(try MemberStart(sound.encoded(for: "b"), of: "a") == nil)
+    #expect(try MemberStart(start("b\0c").encoded(for: "a"), of: "a") == nil)
+    for program in ["program", "", folder.path + "/a\0b"] {
+      let odd = MemberStart(program: program, arguments: [], environment: [:], directory: nil)
+      #expect(try MemberStart(odd.encoded(for: "a"), of: "a") == nil, "\(program)")
+    }
+    for (name, value) in [("A\0", "b"), ("A", "b\0")] {
+      let odd = MemberStart(
+        program: sound.program, arguments: [], environment: [name: value], directory: nil)
+      #expect(try MemberStart(odd.encoded(for: "a"), of: "a") == nil, "\(name)")
+    }
+  }
+
   /// A file that is too large to be read would replace the name of the home by nothing.
   @Test func aHomeElsewhereThatCouldNotBeReadIsNotWritten() throws {
     let machine = "0123456789abcdef"
