@@ -125,8 +125,11 @@ extension AccessDirectory {
       if cleaning != .done, (try? keep(name, from: place, in: home)) == true { continue }
       _ = try remove(name, from: place, in: home)
     }
-    // No other process learns of the writer after the removal of its file, whatever fails next.
-    if let claim = placed?.claim, claim.writes { bury(CollectionOfOne(claim)) }
+    // No other process learns of the writer after the removal of its file, whatever fails next. An
+    // access of this process has notified the presenters itself.
+    if let claim = placed?.claim, claim.writes, name.process != ownName {
+      bury(CollectionOfOne(claim))
+    }
     if cleaning == .done { try forgetPassed(name, in: home) }
     return cleaning
   }

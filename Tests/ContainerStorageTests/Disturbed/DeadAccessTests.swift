@@ -112,6 +112,19 @@ import WormholeSyscalls
     try? dead.end(commits: false)
   }
 
+  /// The presenters of its own purpose would be told of a change, and the others twice.
+  @Test func anOwnAccessThatIsRemovedLateIsNoDeadWriter() throws {
+    let own = access(ours, "a")
+    try own.begin()
+    let rule = FaultRule(.unlink, path: "running/", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) { try? own.end(commits: false) }
+    let home = try #require(try ours.existingDirectory())
+    #expect(try ours.names(in: .running, of: home).count == 1)
+    ours.removeLeftovers()
+    #expect(try ours.names(in: .running, of: home) == [])
+    #expect(ours.takeBuried().isEmpty)
+  }
+
   /// The system refuses the first sweep of a process, or the access for which it sweeps is over.
   @Test(arguments: [true, false]) func aSweepThatFailsIsRepeated(_ isOver: Bool) throws {
     let dead = access(theirs, "a")
