@@ -37,7 +37,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   private struct Place {
     let channel: Channel<PropertyListValue>
     let alias: Alias
-    let source: MessageVersion.Source
+    let source: MessageVersion.ChannelIdentity
   }
 
   /// Creates a messenger for a group.
@@ -191,7 +191,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     let name = try opened.messages.name(of: identifier)
     let place = Place(
       channel: opened.container.channel(name), alias: try alias(identifier),
-      source: MessageVersion.Source(container: opened.container, name: name))
+      source: MessageVersion.ChannelIdentity(opened.container.storage, name: name))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills
       // no memory.

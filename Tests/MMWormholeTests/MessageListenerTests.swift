@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
+import WormholeContainerStorage
 import WormholeDropIns
 
 @testable import MMWormhole
@@ -12,11 +14,17 @@ import WormholeDropIns
   private let queue = DispatchQueue(label: "listeners")
   private let callbacks: CallbackQueue
   private let listener: MessageListener
-  private let channel = MessageVersion.Source(container: Container(), name: "m")
+  /// Two channels of one name, in two containers.
+  private let channel: MessageVersion.ChannelIdentity
+  private let foreign: MessageVersion.ChannelIdentity
 
-  private final class Container: Sendable {}
-
-  init() {
+  init() throws {
+    let folder = try TemporaryDirectory()
+    func source(_ name: String) throws -> MessageVersion.ChannelIdentity {
+      let container = try SharedContainer(directory: folder.path + "/" + name)
+      return MessageVersion.ChannelIdentity(container.storage, name: "m")
+    }
+    (channel, foreign) = (try source("here"), try source("elsewhere"))
     callbacks = CallbackQueue(queue, for: "a listener")
     listener = MessageListener("m", Self.hearer("first", heard))
   }
@@ -26,14 +34,14 @@ import WormholeDropIns
   }
 
   private func version(
-    _ number: Int, of channel: MessageVersion.Source? = nil
+    _ number: Int, of channel: MessageVersion.ChannelIdentity? = nil
   ) -> MessageVersion {
     MessageVersion(source: channel ?? self.channel, number: number)
   }
 
   private func find(
     _ number: Int?, _ text: String, on callbacks: CallbackQueue? = nil,
-    of channel: MessageVersion.Source? = nil
+    of channel: MessageVersion.ChannelIdentity? = nil
   ) {
     let found = MessageListener.Found(version: number.map { version($0, of: channel) }) {
       UncheckedBox<Any?>(text)
@@ -90,9 +98,11 @@ import WormholeDropIns
 
   /// The watches of two messengers run at the same time for a while.
   @Test func channelsCountTheirOwnVersions() {
-    let others = [
-      MessageVersion.Source(container: Container(), name: "m"),
-      MessageVersion.Source(container: channel.container, name: "other"),
+    let (container, directory) = (channel.container, channel.directory)
+    let others: [MessageVersion.ChannelIdentity] = [
+      .init(container: foreign.container, directory: directory, name: "m"),
+      .init(container: container, directory: foreign.directory, name: "m"),
+      .init(container: container, directory: directory, name: "other"),
     ]
     for other in others {
       let received = heard.count
@@ -101,19 +111,18 @@ import WormholeDropIns
       find(1, "1", of: other)
       queue.sync {}
       find(8, "8")
-      find(1, "1", of: MessageVersion.Source(container: other.container, name: other.name))
+      find(1, "1", of: other)
       queue.sync {}
       #expect(heard.all.dropFirst(received).last == "first 1")
     }
-    #expect(heard.all == ["first 9", "first 1", "first 1"])
+    #expect(heard.all == ["first 9", "first 1", "first 1", "first 1"])
   }
 
   @Test func aForgottenMessageIsOneOfItsChannel() {
-    let other = MessageVersion.Source(container: Container(), name: "m")
     #expect(
       whileBusy {
         find(4, "4")
-        listener.forget(upTo: version(9, of: other))
+        listener.forget(upTo: version(9, of: foreign))
       } == ["first 4"])
   }
 

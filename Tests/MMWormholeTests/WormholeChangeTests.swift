@@ -4,6 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 import WormholeContainerStorage
+import WormholeDropIns
 
 /// A wormhole whose listeners and messenger change while messages are pending or calls in progress.
 @Suite(.blocking) struct WormholeChangeTests {
@@ -97,6 +98,25 @@ import WormholeContainerStorage
       applicationGroupIdentifier: group, optionalDirectory: "elsewhere")
     wormhole.passMessageObject("new" as NSString, identifier: "m")
     try heard.wait("the new messenger's") { $0.last == "new" }
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
+
+  /// The listener knows which messages of the earlier messenger's channel it has heard.
+  @Test func aListenerKeepsNoContainerOfAnEarlierMessenger() throws {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    wormhole.listenerQueue = queue
+    wormhole.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    wormhole.passMessageObject("first" as NSString, identifier: "m")
+    try heard.wait("the message") { $0 == ["first"] }
+    let place = URL(fileURLWithPath: try ContainerLocation(group: group).container)
+      .deletingLastPathComponent()
+    weak let container = try SharedOpenings.group(group)
+    #expect(container != nil)
+    try FileManager.default.moveItem(at: place, to: place.appendingPathExtension("away"))
+    wormhole.wormholeMessenger = MMWormholeFileTransiting(applicationGroupIdentifier: group)
+    wormhole.passMessageObject("second" as NSString, identifier: "m")
+    try heard.wait("the message in the next container") { $0 == ["first", "second"] }
+    try eventually("the container is released") { container == nil }
     wormhole.stopListeningForMessage(withIdentifier: "m")
   }
 
