@@ -18,6 +18,19 @@ struct ContainerPageTests {
     #expect(ShownText.of(PropertyListValue.string(text + "y")) == text + "… (301 bytes)")
   }
 
+  /// Also if the bound is between two items: a cut value never looks like a complete one.
+  @Test func aValueThatIsCutBetweenItsPartsSaysSo() {
+    let list = PropertyListValue.array([.integer(1), .integer(2), .integer(3)])
+    #expect(ShownText.of(list, most: 9) == "[1, 2, 3]")
+    #expect(ShownText.of(list, most: 8) == "[1, 2, 3…")
+    #expect(ShownText.of(list, most: 7) == "[1, 2, …")
+    let entry = PropertyListValue.dictionary(["k": .string("text")])
+    #expect(ShownText.of(entry, most: 11) == "{k: \"text\"}")
+    #expect(ShownText.of(entry, most: 10) == "{k: \"text\"…")
+    #expect(ShownText.of(entry, most: 9) == "{k: \"text…")
+    #expect(ShownText.of(entry, most: 8) == "{k: \"tex… (4 bytes)")
+  }
+
   /// Hostile names and values are text in each place, and nothing of them runs.
   @Test func aContainerIsShownAsText() throws {
     guard Self.isPossible else { return }

@@ -10,6 +10,8 @@ import WormholePropertyLists
 struct ShownText {
   private(set) var text = ""
   private var left: Int
+  /// Whether the text ends with the mark of a cut.
+  private var isCut = false
 
   /// Cuts after so many characters of Unicode.
   static func of(_ text: String, most: Int = 120) -> String {
@@ -30,9 +32,10 @@ struct ShownText {
   private init(left: Int) { self.left = left }
 
   private mutating func add(_ more: String) {
-    guard left > 0 else { return }
+    guard !more.isEmpty, !isCut else { return }
+    guard left > 0 else { return cut("…") }
     for scalar in more.unicodeScalars {
-      guard left > 0 else { return text += "… (\(more.utf8.count) bytes)" }
+      guard left > 0 else { return cut("… (\(more.utf8.count) bytes)") }
       left -= 1
       switch scalar.properties.generalCategory {
       case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse,
@@ -41,6 +44,11 @@ struct ShownText {
       default: text.unicodeScalars.append(scalar)
       }
     }
+  }
+
+  private mutating func cut(_ mark: String) {
+    text += mark
+    isCut = true
   }
 
   private mutating func add(_ value: PropertyListValue) {
