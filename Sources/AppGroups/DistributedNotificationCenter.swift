@@ -41,6 +41,8 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
     let object: String?
     /// The last post before the registration.
     var since: Int
+    /// The time of the registration, if the last post could not be read; nil once posts arrive.
+    var begin: Double?
     let callback: @Sendable (DistributedPost) -> Void
     /// Closed by the removal of the observer.
     let gate: Gate
@@ -122,13 +124,14 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
       let call: @Sendable () -> Void = { if gate.isOpen { block(post.notification) } }
       if let queue { queue.addOperation(call) } else { main.call(call) }
     }
-    let since = SilentCall.attempt { try Self.channel().value?.last ?? 0 } ?? 0
+    let now = Date().timeIntervalSince1970
+    let since: Int? = SilentCall.attempt { try Self.channel().value?.last ?? 0 }
     let (number, isFirst) = state.withLock { state in
-      if state.observers.isEmpty, state.watching == nil { state.seen = since }
+      if state.observers.isEmpty, state.watching == nil { state.seen = since ?? 0 }
       state.last += 1
       state.observers[state.last] = Observer(
-        name: name?.rawValue, object: object as? String, since: since, callback: callback,
-        gate: gate)
+        name: name?.rawValue, object: object as? String, since: since ?? 0,
+        begin: since == nil ? now : nil, callback: callback, gate: gate)
       return (state.last, state.watching == nil)
     }
     if isFirst, !watch() { watchLater(.milliseconds(100)) }
@@ -146,21 +149,25 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   ///
   /// - Returns: whether there is a watch.
   private func watch() -> Bool {
+    let isRunning = Gate()
     let watching = SilentCall.attempt {
       try Self.channel().watch { [unowned self] in
         deliver($0.value ?? DistributedPosts())
       } failure: { [unowned self] error in
         DropInLog.tell(.error, error)
-        if error.code == .notAContainer { watchAnew() }
+        guard error.code == .notAContainer else { return }
+        isRunning.close()
+        watchAnew()
       }
     }
     guard let watching else { return false }
-    let isSecond = state.withLock { state in
-      if state.watching == nil { state.watching = watching }
+    let isUnwanted = state.withLock { state in
+      if state.watching == nil, isRunning.isOpen { state.watching = watching }
       return state.watching !== watching
     }
-    // Another thread has registered its first observer at the same time.
-    if isSecond { watching.stop() }
+    // Another thread has registered its first observer at the same time, or the container was
+    // removed meanwhile: then the next attempt is due already.
+    if isUnwanted { watching.stop() }
     return true
   }
 
@@ -193,9 +200,14 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
       let new = posts.posts.filter { $0.number > state.seen }
       state.seen = max(posts.last, state.seen)
       let observers = state.observers.sorted { $0.key < $1.key }.map(\.value)
-      return new.flatMap { post in
+      let due = new.flatMap { post in
         observers.filter { $0.wants(post, of: posts) }.map { ($0, post) }
       }
+      for number in state.observers.keys where state.observers[number]?.begin != nil {
+        state.observers[number]?.since = posts.last
+        state.observers[number]?.begin = nil
+      }
+      return due
     }
     for (observer, post) in calls { observer.callback(post) }
   }
@@ -207,7 +219,7 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
 
 extension DistributedNotificationCenter.Observer {
   fileprivate func wants(_ post: DistributedPost, of posts: DistributedPosts) -> Bool {
-    (since > posts.last || post.number > since)
+    (since > posts.last || post.number > since) && (begin.map { post.time >= $0 } ?? true)
       && (name == nil || name == post.name) && (object == nil || object == post.object)
   }
 }

@@ -142,6 +142,28 @@ import WormholeSyscalls
     for observer in observers { center.removeObserver(observer) }
   }
 
+  /// As `ownCenter`: its first observer learns the last post before the registration.
+  private static let lateCenter = DistributedNotificationCenter()
+
+  @Test func anObserverWhoseRegistrationReadsNothingReceivesNoEarlierPost() throws {
+    let (center, heard) = (Self.lateCenter, Heard<Int>())
+    center.post(name: NSNotification.Name(name), object: nil, userInfo: ["number": 1])
+    var observers: [any NSObjectProtocol] = []
+    let rule = FaultRule(nil, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      observers.append(
+        center.addObserver(
+          forName: NSNotification.Name(name), object: nil, queue: OperationQueue()
+        ) { heard.add($0.userInfo?["number"] as? Int ?? 0) })
+    }
+    for number in 2...3 {
+      center.post(name: NSNotification.Name(name), object: nil, userInfo: ["number": number])
+      try heard.wait("the post") { $0.contains(number) }
+    }
+    #expect(heard.all == [2, 3])
+    for observer in observers { center.removeObserver(observer) }
+  }
+
   /// The next container counts from the beginning, and the observer stays registered.
   @Test func anObserverSurvivesTheUsersContainer() throws {
     let root = try TemporaryDirectory()
