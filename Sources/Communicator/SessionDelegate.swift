@@ -13,8 +13,8 @@ final class SessionDelegate: NSObject, WCSessionDelegate, @unchecked Sendable {
 
   private struct TransferCompletion {
     let completion: Handler<Result<Void, any Error>>
-    /// Retained, so that no later transfer has the same identity: after the session's container was
-    /// removed, the transfer may have no other owner, and no end.
+    /// Retained, so that no later transfer has the same identity: a transfer that the session no
+    /// longer lists may have no other owner before its end is reported.
     let transfer: WCSessionUserInfoTransfer
   }
 
