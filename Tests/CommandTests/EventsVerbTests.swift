@@ -104,6 +104,27 @@ import WormholeSyscalls
     try running.child.send(.kill)
   }
 
+  /// As on a file system without notices; what is there at the start is no event.
+  @Test func damageIsAlsoFoundByPolling() throws {
+    func damage(_ channel: String) throws {
+      try done(
+        "wormhole put \(channel) x; echo junk >hole/channels/\(channel)/value.plist; "
+          + "wormhole put \(channel) y")
+    }
+    try damage("before")
+    let faults = "inotifyAdd@1+:before:fail=ENOSPC"
+    let running = try stage.start(
+      "env WORMHOLE_FAULTS=\(faults) wormhole events --kind damage --verbose")
+    try eventually("it watches") { try running.errors.contains("watching '") }
+    for (number, channel) in ["film", "play"].enumerated() {
+      try damage(channel)
+      try eventually("the value was set aside") { try lines(of: running).count > number }
+    }
+    let all = try lines(of: running)
+    #expect(all.count == 2 && all.allSatisfy { $0.hasPrefix("damage\tset aside\t") }, "\(all)")
+    try running.child.send(.kill)
+  }
+
   @Test func accesses() throws {
     // The accesses to files outside of all groups are in the container of the user.
     let root = "WORMHOLE_ROOT=\"$STAGE/root\""

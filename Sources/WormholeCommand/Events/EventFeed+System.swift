@@ -175,20 +175,31 @@ extension EventFeed {
   }
 
   func watchDamage() throws {
+    let known = Monitor(Set(damagedFiles()))
     let feed = try DirectoryFeed(
       container.storage, [Container.Folder.damaged.rawValue], .arrivals
     ) { change in
       let names: [String] =
         switch change {
         case .names(let names): names
-        case .replaced: (try? self.container.storage.names(in: .damaged)) ?? []
-        case .polled, .lost: []
+        case .replaced, .polled, .lost: self.damagedFiles()
         }
-      for name in names where !name.ends(with: ".reason") {
-        self.tell(.init(.damage, "set aside", name))
+      // Without the names of the change, files that were there before are listed, too. Each file
+      // has a name of its own.
+      for name in names where known.withLock({ $0.insert(name).inserted }) {
+        if !name.ends(with: ".reason") { self.tell(.init(.damage, "set aside", name)) }
       }
     }
     state.withLock { $0.feeds.append(feed) }
+  }
+
+  /// The names in `damaged/`, as notices state them; none if the directory cannot be read.
+  private func damagedFiles() -> [String] {
+    guard
+      let folder = try? container.storage.root.descriptor.open(
+        Container.Folder.damaged.rawValue, .readOnlyDirectory)
+    else { return [] }
+    return ((try? folder.names()) ?? []).sorted()
   }
 }
 
