@@ -87,22 +87,35 @@ public final class TestProcess: Sendable {
       pseudoTerminal?.closeProgramEnd()
       self.child = child
       self.terminal = terminal
-      waiter = try Thread("test process") { [ended, terminal] in
-        if let terminal {
-          // Until the output is complete, no other process gets the process ID.
-          try? child.waitUntilEnded()
-          terminal.drain()
-        }
-        let ending: ExitStatus =
-          switch try? child.wait() {
-          case .exited(let status): .exited(status)
-          case .signalled(let signal): .signalled(signal)
-          case nil: .exited(-1)
-          }
-        ended.signal { $0 = ending }
+      do throws(Errno) {
+        waiter = try Self.wait(for: child, terminal, ended)
+      } catch {
+        // Without the thread nothing would kill the program, or wait for its end.
+        try? child.send(.kill)
+        _ = try? child.wait()
+        throw error
       }
     } catch {
       throw WormholeError(error, "start program", program)
+    }
+  }
+
+  private static func wait(
+    for child: Child, _ terminal: TerminalOutput?, _ ended: Monitor<ExitStatus?>
+  ) throws(Errno) -> Thread {
+    try Thread("test process") {
+      if let terminal {
+        // Until the output is complete, no other process gets the process ID.
+        try? child.waitUntilEnded()
+        terminal.drain()
+      }
+      let ending: ExitStatus =
+        switch try? child.wait() {
+        case .exited(let status): .exited(status)
+        case .signalled(let signal): .signalled(signal)
+        case nil: .exited(-1)
+        }
+      ended.signal { $0 = ending }
     }
   }
 
