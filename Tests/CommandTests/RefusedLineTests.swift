@@ -30,6 +30,23 @@ import WormholeSyscalls
       "cannot receive: --kind and --contexts exclude each other"
     ),
     ("receive --as tv --json --raw", "cannot receive: --json and --raw exclude each other"),
+    ("send --to tv --lines --id i", "cannot send: --lines and --id exclude each other"),
+    ("send --to tv --lines --wait", "cannot send: --lines and --wait exclude each other"),
+    ("send --to tv --lines x", "--lines reads standard input, and does not send 'x'"),
+    ("send --to tv --file f --delay 1", "cannot send: --file and --delay exclude each other"),
+    ("send --to tv --file f --lines", "cannot send: --file and --lines exclude each other"),
+    ("send --to tv --move x", "cannot send: --move requires --file"),
+    (
+      "send --to tv --context --from a --ttl 1 x",
+      "cannot send: --context and --ttl exclude each other"
+    ),
+    (
+      "send --to tv --immediate --urgent x",
+      "cannot send: --immediate and --urgent exclude each other"
+    ),
+    ("send --to tv --timeout 1 x", "cannot send: --timeout requires --wait or --immediate"),
+    ("send --to tv --wake x", "cannot send: --wake requires --immediate; "),
+    ("send --to tv --context x", "cannot send: --context requires --from"),
   ]
 
   @Test(arguments: commands) func aMistakeIsAUsageError(_ command: String, _ words: String) throws {
