@@ -33,7 +33,13 @@ extension QueueWorker {
     state.withLock {
       isFirst ? $0.machine.took(key) : $0.machine.found(key, inUseFor: nil, until: next)
     }
-    if !isFirst { try requeue(claimed, .undone, after: .zero) }
-    return isFirst
+    guard !isFirst else { return true }
+    do throws(WormholeError) {
+      try requeue(claimed, .undone, after: .zero)
+    } catch {
+      // The claim is held already, or is another worker's.
+      log(.error, error, claimed.name)
+    }
+    return false
   }
 }

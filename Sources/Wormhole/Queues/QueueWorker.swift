@@ -309,7 +309,7 @@ final class QueueWorker: Stoppable {
       try body(self)
     } catch {
       log(.error, error, claimed.name)
-      hold(claimed, .seconds(1), .undone)
+      if error.code != .superseded { hold(claimed, .seconds(1), .undone) }
       letGo(claimed)
     }
   }

@@ -94,4 +94,33 @@ import WormholeSyscalls
     #expect(try meeting.names("queues/jobs/claimed").map { $0.hasSuffix("~1") } == [true])
     #expect(try queue.deadLetters.isEmpty)
   }
+
+  /// The worker holds a claim once for the next try, and does not take its own return for the loss
+  /// of the claim to another worker.
+  @Test func aClaimThatIsInVainAndCannotBeReturnedIsHeldOnce() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: nil)
+    func name(_ number: Int64) -> MessageName {
+      MessageName(
+        isUrgent: false, MessageStamp(epoch: 1, nanoseconds: number), wantsReceipt: false, count: 1,
+        id: "number\(number)", key: OrderingKey(of: "key"), from: "")
+    }
+    let earlier = ClaimedName(name(1), attempt: 1, claim: 1)
+    let claimed = ClaimedName(name(2), attempt: 1, claim: 2)
+    try worker.queue.place([1], as: earlier.text, in: .claimed)
+    try worker.own.place([1], as: claimed.text, in: .claimed)
+    worker.state.withLock { $0.inHand += 1 }
+    var isFirst: Bool?
+    try FaultPoints.with([FaultRule(.rename, .fail(.inputOutput))]) {
+      isFirst = try worker.isFirstOfKey(claimed)
+    }
+    #expect(isFirst == false)
+    worker.letGo(claimed)
+    let held = worker.state.withLock { $0.machine.takeHeld() }
+    #expect(held.map(\.claimed) == [claimed])
+    #expect(worker.state.withLock { $0.inHand } == 1)
+    for one in held { worker.putBack(one) }
+    #expect(try meeting.names("queues/jobs/claimed").count == 2)
+    worker.stop()
+    #expect(try workers() == [])
+  }
 }
