@@ -159,13 +159,14 @@ private struct MailInspection {
   }
 
   private mutating func inspectDead() throws(Errno) {
-    let reason = ",reason"
-    let dead = try sort(.dead) { file in
-      MessageName(file.ends(with: reason) ? String(file.dropLast(reason.count)) : file)
-    }
-    let letters = Set(dead).sorted()
+    let letters = try sort(.dead) { file -> [MessageName]? in
+      // A reason, which may remain after its message was retried or discarded, is no letter.
+      let mark = MessageName.reasonMark
+      if file.ends(with: mark), MessageName(String(file.dropLast(mark.count))) != nil { return [] }
+      return MessageName(file).map { [$0] }
+    }.flatMap(\.self).sorted()
     for name in letters.prefix(Self.most) {
-      // A reason without its message remains after the message was discarded.
+      // A message may have left since the listing.
       guard try home.status(of: name.text, in: .dead) != nil else { continue }
       let why = DeathReason.read(name, in: home)
       let words = why?.reason ?? "the reason is no longer stored"

@@ -41,4 +41,24 @@ import WormholeSyscalls
       }, "\(findings)")
     guest.leave()
   }
+
+  /// A reason remains if a process dies while it retries or discards the letter.
+  @Test func reasonsWithoutLettersHideNoLetterAndAreNotCounted() throws {
+    let pair = try Pair()
+    let folder = pair.meeting.folder
+    func name(_ number: Int) -> String {
+      MessageName(
+        isUrgent: false, MessageStamp(epoch: 1, nanoseconds: Int64(number)), wantsReceipt: false,
+        count: 1, id: "number\(number)", from: "phone"
+      ).text
+    }
+    _ = try pair.meeting.container.storage.member("watch").part(.dead)
+    for number in 1...21 { try folder.write("", to: "c/members/watch/dead/\(name(number)),reason") }
+    try folder.write("", to: "c/members/watch/dead/\(name(22))")
+    let findings = pair.meeting.container.inspectMail().filter {
+      $0.subject.hasSuffix("members/watch/dead")
+    }
+    #expect(findings.count == 1, "\(findings)")
+    #expect(findings.first?.what.hasPrefix("message 'number22' is a dead letter") == true)
+  }
 }
