@@ -26,6 +26,8 @@ package final class MailboxFeed: Sendable {
     var workers: [String: DirectoryFeed] = [:]
     /// Whether a worker that is found is reported: at the start, those of a new queue are.
     var tellsWorkers: Bool
+    /// The workers that were there at the start, and could not be opened: they have not joined.
+    var unopened: Set<String> = []
     /// Names that were listed a moment ago, and may be reported once more, each behind its part.
     var listed: Set<String> = []
     var listedAt = Instant(nanoseconds: 0)
@@ -66,6 +68,8 @@ package final class MailboxFeed: Sendable {
   /// Reports all messages in a part that was made a moment ago.
   private func reportAll(in part: MemberDirectory.Part) {
     guard part != .claimed else { return }
+    // The part may be another directory by now.
+    _ = home.lookAgain()
     var names: [String] = []
     try? home.list(part) { names.append(String(cString: $0)) }
     // A new directory may be reported twice.
@@ -123,8 +127,11 @@ package final class MailboxFeed: Sendable {
     var told: Set<MessageName> = []
     for claim in claims where told.insert(claim.name).inserted {
       let all = claims.filter { $0.name == claim.name }
-      // A worker's claim of the next attempt follows the end of the one before.
-      let next = holder === home ? nil : all.last { !$0.isSameAttempt(as: claim) }
+      // A worker's claim of the next attempt follows the end of the one before. A member renames
+      // the claim, and, for a return to the attempt before, renames the claim back.
+      let next = all.last {
+        holder === home ? $0.attempt > claim.attempt : !$0.isSameAttempt(as: claim)
+      }
       // A renewed claim has another name: the message is claimed as before.
       let isRenewed = all.count > 1 && next == nil
       if holder === home, home.folder == .queues {
@@ -222,9 +229,11 @@ package final class MailboxFeed: Sendable {
         }
         guard !isKnown(name.text) else { continue }
         try add(worker: worker)
-        if isTold { tell(.workerJoined, sender: nil) }
+        let isOld = state.withLock { $0.unopened.remove(name.text) != nil }
+        if isTold, !isOld { tell(.workerJoined, sender: nil) }
       } catch {
         // A refused call says nothing about the worker.
+        if !isTold { state.withLock { _ = $0.unopened.insert(name.text) } }
         comparison.retry()
       }
     }

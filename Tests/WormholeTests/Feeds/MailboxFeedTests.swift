@@ -174,7 +174,7 @@ import WormholeSyscalls
     defer { feed.stop() }
     try waitFor("workerJoined - 0")
     let queue = try Descriptor.open(
-      path: meeting.container.directory + "/queues/jobs", [.readOnly, .directory])
+      path: "\(meeting.container.directory)/queues/jobs", [.readOnly, .directory])
     try queue.rename("workers", to: queue, "moved")
     try queue.makeDirectory("workers", mode: 0o700)
     try waitFor("workerLeft - 0")
@@ -230,6 +230,75 @@ import WormholeSyscalls
     try waitFor("claimed 2")
     feed.stop()
     #expect(events.all == ["claimed 1", "claimed 2"])
+    withExtendedLifetime(presence) {}
+  }
+
+  /// A member's next attempt renames the claim.
+  @Test func aMembersNextAttemptIsReported() throws {
+    let meeting = try Meeting()
+    let home = try meeting.container.storage.member("watch")
+    let events = events
+    let gate = Monitor(false)
+    let feed = try #require(
+      try MailboxFeed("watch", .members, in: meeting.container, isNew: false) { event in
+        events.add("\(event.step.rawValue) \(event.attempt)")
+        // The names that change meanwhile are reported together.
+        _ = gate.wait(until: .now + patience) { $0 ? true : nil }
+      })
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "one", from: "")
+    let texts = (1...2).map { ClaimedName(name, attempt: $0).text }
+    try home.place([1], as: texts[0], in: .claimed)
+    try waitFor("claimed 1")
+    let claims = try meeting.folder("members/watch/claimed")
+    try claims.rename(texts[0], to: claims, texts[1])
+    gate.signal { $0 = true }
+    try waitFor("claimed 2")
+    feed.stop()
+    #expect(events.all == ["claimed 1", "claimed 2"])
+  }
+
+  @Test func whatWaitsInAReplacedInboxIsReported() throws {
+    let meeting = try Meeting()
+    try meeting.container.queue("jobs", of: Int.self).send(1, .quick { $0.id = "one" })
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container, isNew: true))
+    try waitFor("waiting one - 0")
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "two", from: "")
+    let jobs = try meeting.folder("queues/jobs")
+    try jobs.makeDirectory("fresh", mode: 0o700)
+    try meeting.folder.write("", to: "c/queues/jobs/fresh/\(name.text)")
+    try jobs.rename("inbox", to: jobs, "moved")
+    try jobs.rename("fresh", to: jobs, "inbox")
+    try waitFor("waiting two - 0")
+    feed.stop()
+    #expect(events.all == ["waiting one - 0", "waiting two - 0"])
+  }
+
+  /// The worker was there before the feed, whose first look at the worker was refused.
+  @Test func aWorkerThatIsOpenedLaterHasNotJoined() throws {
+    let meeting = try Meeting()
+    let queue = try meeting.container.storage.member("jobs", in: .queues)
+    let (worker, presence) = try queue.makeWorker(deadline: nil)
+    let path = "jobs/workers/\(worker.escaped)"
+    let rule = FaultRule(.open, path: path, .fail(.tooManyOpenFiles))
+    var feed: MailboxFeed?
+    try FaultPoints.with([rule]) {
+      feed = try watch("jobs", .queues, of: meeting.container)
+    }
+    defer { feed?.stop() }
+    var number = 0
+    try eventually("the worker's claims are reported") { () -> Bool in
+      number += 1
+      let name = MessageName(
+        isUrgent: false, MessageStamp(epoch: 1, nanoseconds: Int64(number)), wantsReceipt: false,
+        count: 1, id: "one", from: "")
+      try worker.place([1], as: ClaimedName(name, attempt: 1, claim: 1).text, in: .claimed)
+      return events.all.contains("claimed one - 1")
+    }
+    #expect(!events.all.contains { $0.hasPrefix("worker") })
     withExtendedLifetime(presence) {}
   }
 }
