@@ -63,7 +63,8 @@ package struct MailboxSurvey: Sendable {
 
   /// Passes the names in a part to the body, and adds the bytes of the files.
   ///
-  /// A file with a hole may be as large as any file can be.
+  /// A file with a hole may be as large as any file can be. Beside the files of messages are the
+  /// record of the inbox's size, and the second names of messages, which are counted elsewhere.
   private static func read(
     _ part: MemberDirectory.Part, of home: MemberDirectory, _ bytes: inout Int,
     _ body: (UnsafePointer<CChar>) -> Void
@@ -71,6 +72,9 @@ package struct MailboxSurvey: Sendable {
     guard let directory = try home.existing(part) else { return }
     try home.list(part) { name in
       body(name)
+      guard part != .files || MessageName.messages(ofFile: String(cString: name)) != nil else {
+        return
+      }
       bytes = bytes.addingClamped((try? directory.descriptor.status(of: name).size) ?? 0)
     }
   }

@@ -61,4 +61,18 @@ import WormholeSyscalls
     #expect(findings.count == 1, "\(findings)")
     #expect(findings.first?.what.hasPrefix("message 'number22' is a dead letter") == true)
   }
+
+  /// A message with a chosen ID has a second name, and the record of the inbox has a size.
+  @Test func theBytesOfAMailboxAreThoseOfItsMessagesAndTheirFiles() throws {
+    let pair = try Pair()
+    try pair.phone.send(1, .quick { $0.id = "one" })
+    try pair.meeting.folder.write("content", to: "file")
+    try pair.phone.send(file: pair.meeting.folder.path + "/file", .quick())
+    let messages = try pair.files("inbox")
+    try #require(messages.count == 2)
+    let sizes = try messages.map { try pair.meeting.bytes(of: "members/watch/inbox/\($0)").count }
+    var found: [Int] = []
+    try pair.meeting.container.forEachMailbox { if $0.name == "watch" { found.append($0.bytes) } }
+    #expect(found == [sizes.reduce(0, +) + 7])
+  }
 }
