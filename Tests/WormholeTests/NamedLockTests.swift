@@ -174,6 +174,28 @@ import WormholeSyscalls
 
   private final class Lane: Sendable { static let one = Lane() }
 
+  /// The lock is granted when the task has decided to leave, and is released at once.
+  @Test(.timeLimit(.minutes(1))) func aTaskThatLeavesDoesNotLearnThatItGotTheLock() async throws {
+    let gate = Monitor(false)
+    let (began, beginning) = AsyncStream<Void>.makeStream()
+    let stay = LockSession("till", CancellationFlag()) { stay in
+      beginning.yield()
+      let _: Void? = gate.wait(until: nil) { $0 ? () : nil }
+      stay.enter(1)
+      return false
+    }
+    try Thread("holder") { stay.run() }.detach()
+    for await _ in began { break }
+    let waiting = Task { _ = try await stay.generation() }
+    waiting.cancel()
+    let first = try await failure { try await waiting.value }
+    #expect(first.code == .cancelled)
+    gate.signal { $0 = true }
+    #expect(try await stay.leave() == false)
+    let second = try await failure { _ = try await stay.generation() }
+    #expect(second.code == .cancelled)
+  }
+
   @Test func aTaskThatIsCancelledInsideEndsAsItLikes() async throws {
     let (began, beginning) = AsyncStream<Void>.makeStream()
     let holding = Task {

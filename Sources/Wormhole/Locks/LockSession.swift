@@ -49,8 +49,12 @@ final class LockSession: Sendable {
   }
 
   /// Reports to the task that the lock is held; returns when the lock is to be released.
+  ///
+  /// A task that is cancelled at this moment may have decided to leave already, and has not looked
+  /// at the generation yet. The task must not learn the generation then: the lock is released at
+  /// once.
   func enter(_ generation: Int) {
-    resume { $0.generation = generation }
+    resume { if !$0.isLeaving { $0.generation = generation } }
     state.wait(until: nil) { $0.isLeaving ? () : nil }
   }
 
