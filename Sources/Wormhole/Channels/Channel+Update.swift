@@ -70,9 +70,10 @@ extension Channel {
     let reader = reader("update channel")
     var after: Value?
     var latest = 0
-    try writer.slot.change(
-      "update", durability: durability ?? container.options.durability, patience: writer.patience
-    ) { content in
+    var isFound = false
+    let durability = durability ?? container.options.durability
+    try writer.slot.change("update", durability: durability, patience: writer.patience) { content in
+      isFound = false
       // A body that depends on a copy runs only if its result can be carried to the home.
       let count = try writer.count(content)
       let opened = try reader.open(content)
@@ -86,12 +87,15 @@ extension Channel {
         after = before
         return .none
       }
-      if isUnchanged(before, after) { return .none }
+      isFound = isUnchanged(before, after)
+      if isFound { return .none }
       latest = count.next
       // A changed value expires when the value would have.
       let until = opened.flatMap { $0.file.isExpired ? nil : $0.file.header.until }
       return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
     }
+    // An earlier call may have made the change, without its sync.
+    if isFound, durability == .power { try writer.slot.syncName("update channel") }
     return (after, latest)
   }
 

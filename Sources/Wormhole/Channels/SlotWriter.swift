@@ -142,9 +142,9 @@ struct SlotWriter {
   ) throws(WormholeError) -> Int {
     try WormholeError.writing("\(operation) channel", name) {
       var version = 0
-      try slot.change(
-        operation, durability: durability ?? container.options.durability, patience: patience,
-        erasing: erasing
+      let level = durability ?? container.options.durability
+      let outcome = try slot.change(
+        operation, durability: level, patience: patience, erasing: erasing
       ) { content in
         let count = try count(content)
         try check(expected, count.present, operation)
@@ -160,6 +160,8 @@ struct SlotWriter {
         version = count.next
         return .put(try file(count), note: count.note)
       }
+      // An earlier call may have made the change, without its sync.
+      if outcome == .unchanged, level == .power { try slot.syncName("\(operation) channel") }
       return version
     }
   }

@@ -49,7 +49,7 @@ extension Defaults {
     var written: (version: Int, values: [String: PropertyListValue])?
     var isOfBody = false
     do {
-      try slot.change(
+      let outcome = try slot.change(
         "write", durability: container.options.durability, patience: writer.patience
       ) { content in
         (written, isOfBody) = (nil, false)
@@ -65,6 +65,10 @@ extension Defaults {
         let count = try writer.count(content)
         written = (count.next, after)
         return .put(try writer.seal(after, count, "write defaults"), note: count.note)
+      }
+      // An earlier call may have made the change, without its sync.
+      if outcome == .unchanged, container.options.durability == .power {
+        try slot.syncName("write defaults")
       }
     } catch var error as WormholeError where !isOfBody {
       (error.operation, error.subject) = ("write defaults", suite)

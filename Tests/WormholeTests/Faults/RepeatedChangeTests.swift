@@ -1,0 +1,56 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeContainerStorage
+import WormholeSyscalls
+
+/// Changes that are repeated because the first call could not sync them.
+@Suite(.blocking) struct RepeatedChangeTests {
+  private let meeting: Meeting
+  private var seats: Channel<Int> { meeting.container.channel("seats") }
+
+  init() throws { meeting = try Meeting { $0.durability = .power } }
+
+  /// Makes a change whose directory cannot be synced, and repeats the change.
+  ///
+  /// - Returns: the syncs of the second call.
+  private func repeated(_ directory: String, _ change: () throws -> Void) throws -> [String] {
+    // The first sync is that of the file.
+    let rule = FaultRule(.fsync, path: directory, number: 2, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try change() }
+      #expect(error.code == .notDurable)
+    }
+    let calls = try FaultPoints.with { try change() }
+    return calls.filter { $0.hasPrefix("fsync ") && $0.contains(directory) }
+  }
+
+  @Test func aClearThatIsFoundMadeIsSynced() throws {
+    try seats.put(1)
+    let syncs = try repeated("/channels/seats") { try seats.clear() }
+    #expect(syncs.count == 1 && syncs[0].hasSuffix("/channels/seats"), "\(syncs)")
+    #expect(try seats.metadata?.version == 2)
+    // Without the request, nothing waits for the disk.
+    let calls = try FaultPoints.with { try seats.clear(durability: .process) }
+    #expect(!calls.contains { $0.hasPrefix("fsync ") }, "\(calls)")
+  }
+
+  @Test func anUpdateThatIsFoundMadeIsSynced() throws {
+    try seats.put(1)
+    let syncs = try repeated("/channels/seats") { try seats.update { $0 = 2 } }
+    #expect(syncs.count == 1 && syncs[0].hasSuffix("/channels/seats"), "\(syncs)")
+    #expect(try seats.metadata?.version == 2)
+    // A body that keeps the value asks for nothing.
+    let calls = try FaultPoints.with { try seats.updateIfNeeded { _ in .keep } }
+    #expect(!calls.contains { $0.hasPrefix("fsync ") }, "\(calls)")
+  }
+
+  @Test func aSettingThatIsFoundMadeIsSynced() throws {
+    let defaults = meeting.container.defaults("till")
+    try defaults.set(1, forKey: "seats")
+    let syncs = try repeated("/system/") { try defaults.set(2, forKey: "seats") }
+    #expect(syncs.count == 1, "\(syncs)")
+    #expect(try defaults.integer(forKey: "seats") == 2)
+  }
+}
