@@ -112,4 +112,25 @@ import WormholeSyscalls
     #expect(try speed.metadata?.writer == "script")
     #expect(try speed.put(3) == 8)
   }
+
+  /// A removal may have ended before its last step, or another tool has removed the directory.
+  @Test func anErasureOfARemovedChannelDiscardsItsDamagedFiles() throws {
+    func erase() throws -> Int {
+      var version = 0
+      let calls = try FaultPoints.with { version = try speed.clear(erasing: true) }
+      #expect(calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/damaged") }, "\(calls)")
+      #expect(try meeting.names("damaged") == [])
+      return version
+    }
+    try speed.put(1)
+    try meeting.overwrite(file, [1, 2, 3])
+    try speed.put(2)
+    #expect(try meeting.names("damaged").count == 2)
+    try FileManager.default.removeItem(atPath: meeting.path + "/channels/speed")
+    #expect(try erase() == 0)
+    #expect(try meeting.names("channels") == [])
+    try speed.put(1)
+    try meeting.overwrite(file, [1, 2, 3])
+    #expect(try erase() > 0)
+  }
 }

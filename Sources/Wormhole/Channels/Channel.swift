@@ -66,7 +66,11 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
   ) throws(WormholeError) -> Int {
     // Check first, so that clearing an unused name makes no channel of it.
     // A copy without content says nothing of its home.
-    if expected ?? 0 == 0, try isUnwritten(), try slot.get().home() == nil { return 0 }
+    if expected ?? 0 == 0, try isUnwritten(), try slot.get().home() == nil {
+      // A channel that was removed may have left damaged files.
+      if erasing { try slot.get().discardDamaged(durability: .power) }
+      return 0
+    }
     let version: Int
     do throws(WormholeError) {
       version = try writer().clear(
@@ -74,7 +78,7 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
     } catch {
       return try clearAtHome(erasing: erasing, ifVersion: expected, error)
     }
-    if erasing { try slot.get().discardDamaged() }
+    if erasing { try slot.get().discardDamaged(durability: .power) }
     return version
   }
 

@@ -37,11 +37,14 @@ extension Container {
   /// Records the removal of a value with this version.
   func noteRemoved(version: Int) throws {
     guard version <= RemovedVersions.limit else { return }
-    try removedSlot().change("record a removal in", durability: .power) { content in
+    let (slot, operation) = (try removedSlot(), "record a removal in")
+    let outcome = try slot.change(operation, durability: .power) { content in
       let noted = try? removedVersion(in: content)
       if let noted, noted >= version, !Mutants.has(.lastRemoved) { return .none }
       return .put(try BinaryEncoder().encode(RemovedVersions(version: version)))
     }
+    // An earlier removal may have written the record, without its sync.
+    if outcome == .unchanged { try slot.syncName("\(operation) \(slot.title)") }
   }
 
   private func removedSlot() throws(WormholeError) -> Slot {

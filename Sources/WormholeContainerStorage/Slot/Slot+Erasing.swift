@@ -2,7 +2,11 @@ internal import WormholeSyscalls
 
 extension Slot {
   /// Removes the damaged values of the name that were set aside.
-  package func discardDamaged() throws(WormholeError) {
+  ///
+  /// - Parameter durability: `.power` syncs `damaged/`, also if no value is found: an earlier call
+  ///   may have removed the values without a sync.
+  package func discardDamaged(durability: Durability = .process) throws(WormholeError) {
+    var unsynced: Errno?
     do throws(Errno) {
       guard let damaged = try OpenDirectory.existing(.damaged, of: container) else { return }
       for file in try damaged.descriptor.names() where isOurs(file) {
@@ -11,12 +15,22 @@ extension Slot {
           try ignoring(.noSuchFile, damaged.descriptor.unlink(stem(file) + end))
         }
       }
+      if durability == .power {
+        unsynced = Errno.of { () throws(Errno) in try damaged.descriptor.sync() }
+      }
     } catch {
       throw WormholeError(
         .partlyDone, "erase \(title)", name,
         because: "the erasure is done, but a damaged copy can still be read: \(error)",
         hint: "remove the copy from damaged/", errno: error)
     }
+    // Some file systems sync no directory.
+    guard let unsynced, unsynced != .invalidArgument else { return }
+    throw WormholeError(
+      .notDurable, "erase \(title)", name,
+      because: "the erasure is done, but damaged/ could not be synced: \(unsynced)",
+      hint: "repeat the operation, because a power cut may bring a damaged copy back",
+      errno: unsynced)
   }
 
   /// Whether the file name is a time, a dot, and the name of this slot.

@@ -35,7 +35,7 @@ extension Slot {
   ) throws -> Bool {
     try holdingTurn(operation, patience) {
       guard try isThere(operation) else {
-        try discardDamaged()
+        try discardDamaged(durability: durability)
         if durability == .power, let parent = try? container.existingFolder(folder) {
           try makeDurable(parent, operation)
         }
@@ -48,7 +48,7 @@ extension Slot {
       }
       for _ in 0...LockMachine.rerunLimit {
         guard let parent = try removeOnce(operation, patience, last) else { continue }
-        try discardDamaged()
+        try discardDamaged(durability: durability)
         if durability == .power { try makeDurable(parent, operation) }
         return true
       }

@@ -63,7 +63,23 @@ import WormholeSyscalls
     #expect(!isRemoved)
     #expect(try names("damaged") == [])
     let syncs = calls.filter { $0.hasPrefix("fsync ") }
-    #expect(syncs.count == 1 && syncs[0].hasSuffix("/channels"), "\(calls)")
+    #expect(syncs.count == 2, "\(calls)")
+    #expect(syncs.first?.hasSuffix("/damaged") == true, "\(calls)")
+    #expect(syncs.last?.hasSuffix("/channels") == true, "\(calls)")
+  }
+
+  /// The record may have been written by a removal that could not sync the name.
+  @Test func aRecordOfARemovalThatIsFoundIsSynced() throws {
+    try container.noteRemoved(version: 5)
+    let rule = FaultRule(.fsync, path: "/system/removed", number: 2, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try container.noteRemoved(version: 6) }
+      #expect(error.code == .notDurable)
+    }
+    #expect(container.removedVersion() == 6)
+    let calls = try FaultPoints.with { try container.noteRemoved(version: 6) }
+    let isSynced = calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/system/removed") }
+    #expect(isSynced, "\(calls)")
   }
 
   /// The value is neither lost nor taken away half.
@@ -101,6 +117,32 @@ import WormholeSyscalls
     #expect(try names("damaged").count == 2)
     try slot.discardDamaged()
     #expect(try names("damaged") == [])
+  }
+
+  /// A power cut must not bring the copy back; a repeated call finds no copy, and syncs.
+  @Test func damagedCopiesAreRemovedDurably() throws {
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add() }
+    let path = container.path + "/channels/n/value.plist"
+    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
+    try slot.add()
+    try FaultPoints.with([FaultRule(.fsync, path: "/damaged", .fail(.inputOutput))]) {
+      let error = try failure { try slot.discardDamaged(durability: .power) }
+      #expect(error.code == .notDurable)
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try names("damaged") == [])
+    func syncs(_ durability: Durability) throws -> [String] {
+      try FaultPoints.with { try slot.discardDamaged(durability: durability) }
+        .filter { $0.hasPrefix("fsync ") }
+    }
+    let durable = try syncs(.power)
+    #expect(durable.count == 1 && durable[0].hasSuffix("/damaged"), "\(durable)")
+    #expect(try syncs(.process) == [])
+    // A file system that syncs no directory.
+    try FaultPoints.with([FaultRule(.fsync, path: "/damaged", .fail(.invalidArgument))]) {
+      try slot.discardDamaged(durability: .power)
+    }
   }
 
   // MARK: Members
