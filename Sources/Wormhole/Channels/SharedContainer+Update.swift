@@ -44,20 +44,25 @@ extension SharedContainer {
     _ parts: [any UpdatePart], _ durability: Durability?, _ body: () throws -> Void
   ) throws {
     guard !parts.isEmpty else { return try body() }
+    let durability = durability ?? options.durability
     try storage.change(
-      parts.map(\.slot), "update channels", durability: durability ?? options.durability,
-      patience: patience
+      parts.map(\.slot), "update channels", durability: durability, patience: patience
     ) { contents in
       for (part, content) in zip(parts, contents) { try part.open(content) }
       try body()
       return try parts.map { try $0.change() }
     }
+    // An earlier call may have made the change, or a part of the change, without its sync.
+    guard durability == .power else { return }
+    for part in parts where part.isFound { try part.slot.syncName("update channels") }
   }
 }
 
 /// The part of an update that concerns one channel.
 private protocol UpdatePart: AnyObject {
   var slot: Slot { get }
+  /// Whether the last change has found the value as it is to be.
+  var isFound: Bool { get }
   func open(_ content: Slot.Content) throws(WormholeError)
   func change() throws(WormholeError) -> SlotChange
 }
@@ -69,6 +74,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   private var before: Value?
   private var until: Date?
   private var count = VersionCount(0)
+  private(set) var isFound = false
   var after: Value?
 
   init(_ channel: Channel<Value>, _ container: SharedContainer) throws(WormholeError) {
@@ -97,7 +103,8 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   }
 
   func change() throws(WormholeError) -> SlotChange {
-    if isUnchanged(before, after) { return .none }
+    isFound = isUnchanged(before, after)
+    if isFound { return .none }
     return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
   }
 }

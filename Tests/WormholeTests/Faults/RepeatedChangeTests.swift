@@ -46,6 +46,17 @@ import WormholeSyscalls
     #expect(!calls.contains { $0.hasPrefix("fsync ") }, "\(calls)")
   }
 
+  @Test func aChangeOfSeveralValuesThatIsFoundMadeIsSynced() throws {
+    let rows: Channel<Int> = meeting.container.channel("rows")
+    try meeting.container.update(rows, seats) { ($0, $1) = (1, 1) }
+    let syncs = try repeated("/channels/seats") {
+      try meeting.container.update(rows, seats) { ($0, $1) = (2, 2) }
+    }
+    #expect(syncs.count == 1 && syncs[0].hasSuffix("/channels/seats"), "\(syncs)")
+    #expect(try seats.metadata?.version == 2)
+    #expect(try rows.metadata?.version == 2)
+  }
+
   @Test func aSettingThatIsFoundMadeIsSynced() throws {
     let defaults = meeting.container.defaults("till")
     try defaults.set(1, forKey: "seats")
