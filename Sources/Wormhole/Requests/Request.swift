@@ -157,15 +157,20 @@ extension Member {
   }
 
   /// Replies to requests of a type, several at a time.
+  ///
+  /// ``Subscription/stop()`` and leaving cancel the tasks of the calls in progress, unless such a
+  /// call itself stops the subscription. A closure that returns nevertheless has replied.
   @discardableResult
   public func respond<Question: Decodable & Sendable, Answer: Encodable & Sendable>(
     to type: Question.Type, kind: String? = nil,
     _ answer: @escaping @Sendable (Question) async throws -> Answer
   ) -> Subscription {
     let hands = LiveHands(mostBytes: live.container.options.maximumValueBytes)
-    return respond(toKind: kind ?? MessageKind.name(of: type)) { request in
+    let tasks = CallTasks()
+    return live.respond(toKind: kind ?? MessageKind.name(of: type), on: nil, tasks: tasks) {
+      request in
       guard hands.take(request.core) else { return request.refuse(LiveMailbox.tooMuch) }
-      Task {
+      tasks.begin {
         defer { hands.release(request.core) }
         guard !request.core.isLate else { return request.core.tellLate() }
         do {
@@ -229,7 +234,9 @@ extension Member {
   ///
   /// The closure is called from a task of the library, on the actor that the closure is isolated
   /// to, if any. Messages that arrive during a call wait, within the limits of space and of their
-  /// deadlines. ``Subscription/stop()`` does not wait for a call in progress.
+  /// deadlines. ``Subscription/stop()`` cancels the task of a call in progress, unless the call
+  /// itself stops the subscription, and does not wait for the call; ``Subscription/finished()``
+  /// does.
   ///
   /// - Parameters:
   ///   - kinds: the kinds that the senders gave; nil for all.
@@ -280,7 +287,8 @@ extension LiveMailbox {
       }
       return true
     }
-    Task.detached {
+    let tasks = CallTasks()
+    tasks.begin {
       for await message in messages {
         if message.core.isLate {
           message.core.tellLate()
@@ -290,7 +298,7 @@ extension LiveMailbox {
         hands.release(message.core)
       }
     }
-    return subscribe(LiveHandler(self, number, gate) { feed.finish() })
+    return subscribe(LiveHandler(self, number, gate, tasks) { feed.finish() })
   }
 }
 
@@ -343,14 +351,18 @@ private final class LiveHandler: Stoppable {
   private let live: LiveMailbox
   private let number: Int
   private let gate: CallGate
+  /// The tasks that call an asynchronous closure; nil for any other closure.
+  let callTasks: CallTasks?
   private let ended: @Sendable () -> Void
 
   init(
-    _ live: LiveMailbox, _ number: Int, _ gate: CallGate, ended: @escaping @Sendable () -> Void = {}
+    _ live: LiveMailbox, _ number: Int, _ gate: CallGate, _ tasks: CallTasks? = nil,
+    ended: @escaping @Sendable () -> Void = {}
   ) {
     self.live = live
     self.number = number
     self.gate = gate
+    callTasks = tasks
     self.ended = ended
   }
 
@@ -366,6 +378,7 @@ private final class LiveHandler: Stoppable {
     live.remove(number)
     gate.close()
     ended()
+    callTasks?.cancel()
   }
 }
 
@@ -373,7 +386,7 @@ extension LiveMailbox {
   static var tooMuch: String { "too many requests wait for the queue of the handler" }
 
   fileprivate func respond(
-    toKind kind: String?, on queue: DispatchQueue?,
+    toKind kind: String?, on queue: DispatchQueue?, tasks: CallTasks? = nil,
     _ handler: @escaping @Sendable (Request) -> Void
   ) -> Subscription {
     let (gate, name) = (CallGate(), home.name)
@@ -389,7 +402,7 @@ extension LiveMailbox {
       guard let calls else { return call(request) }
       if !calls.add(request, request.core) { request.refuse(LiveMailbox.tooMuch) }
     }
-    return subscribe(LiveHandler(self, number, gate))
+    return subscribe(LiveHandler(self, number, gate, tasks))
   }
 
   fileprivate func receiveImmediate(

@@ -18,6 +18,9 @@ package protocol Stoppable: AnyObject, Sendable {
 
   /// The gate for its calls, if a call in progress does not retain the object.
   var callGate: CallGate? { get }
+
+  /// The tasks of its asynchronous calls, if a call in progress does not retain the object.
+  var callTasks: CallTasks? { get }
 }
 
 extension Stoppable {
@@ -25,6 +28,7 @@ extension Stoppable {
   package func finish() async {}
   package var endsFirst: Bool { false }
   package var callGate: CallGate? { nil }
+  package var callTasks: CallTasks? { nil }
 }
 
 /// The subscriptions that were started through an instance of a container, or by a member.

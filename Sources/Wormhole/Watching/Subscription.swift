@@ -26,13 +26,15 @@ public final class Subscription: Sendable {
   private let begun: ActiveSubscriptions
   /// The gate for calls in progress, if their end can be awaited without the object.
   private let gate: CallGate?
+  /// The tasks of calls in progress, if their end can be awaited without the object.
+  private let tasks: CallTasks?
   private let state: Monitor<State>
   private let owner = ProcessCopy.current
 
   /// - Parameter hasEnded: whether the subscription has ended already.
   init(_ one: any Stoppable, in begun: ActiveSubscriptions, hasEnded: Bool = false) {
     self.begun = begun
-    gate = one.callGate
+    (gate, tasks) = (one.callGate, one.callTasks)
     state = Monitor(State(one: hasEnded ? nil : one, hasEnded: hasEnded))
   }
 
@@ -86,6 +88,7 @@ public final class Subscription: Sendable {
       CallThreads.background.add { self.stop() }
     }
     await one?.finish()
+    await tasks?.finish()
     if let reason = state.withLock({ $0.reason }) { throw reason }
   }
 
