@@ -105,7 +105,8 @@ extension SharedContainer {
   }
 
   private func system(_ prefix: String) throws -> [String] {
-    try storage.names(in: .system).filter { $0.begins(with: prefix) }.map {
+    // No name is empty: a file with the prefix alone is foreign.
+    try storage.names(in: .system).filter { $0.begins(with: prefix) && $0 != prefix }.map {
       String(Substring($0.utf8.dropFirst(prefix.utf8.count)))
     }
   }

@@ -24,6 +24,22 @@ import WormholeContainerStorage
     #expect(error.code == .invalidName && error.subject == long)
   }
 
+  /// As with channels and members, though the file of a lock or a suite has a prefix.
+  @Test(.blocking) func anEmptyNameIsRefusedWhereverANameIsUsed() throws {
+    let container = meeting.container
+    let errors = [
+      try failure { try container.lock("").hold {} },
+      try failure { try container.defaults("").set(1, forKey: "a") },
+      try failure { _ = try container.defaults("").integer(forKey: "a") },
+      try failure { try container.registerLaunch(of: "", program: "true") },
+    ]
+    for error in errors {
+      #expect(error.code == .invalidName && error.subject.isEmpty)
+      #expect(error.reason == "the name is empty")
+    }
+    #expect(try meeting.names("system").allSatisfy { !$0.hasSuffix(".") })
+  }
+
   @Test(.blocking) func theNameOfAMemberToStartIsTheCallers() throws {
     let error = try failure {
       try meeting.container.registerLaunch(of: long, program: "true")

@@ -163,7 +163,7 @@ public struct Lock: Sendable {
 
   private func slot() throws(WormholeError) -> Slot {
     do throws(WormholeError) {
-      return try container.storage.slot(.system, "lock." + name)
+      return try container.storage.slot(prefix: Container.lockPrefix, name)
     } catch {
       var error = error
       error.subject = name

@@ -21,7 +21,7 @@ public final class Defaults: Sendable {
     self.container = container
     slot = Result { () throws(WormholeError) in
       try Self.naming("use defaults", suite) { () throws(WormholeError) in
-        try container.storage.slot(.system, Container.Folder.suitePrefix + suite)
+        try container.storage.slot(prefix: Container.Folder.suitePrefix, suite)
       }
     }
   }

@@ -109,7 +109,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
 
   static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
     do throws(WormholeError) {
-      return try storage.slot(.system, "wake." + name)
+      return try storage.slot(prefix: "wake.", name)
     } catch {
       // The caller knows the member and not the slot.
       var error = error

@@ -19,6 +19,16 @@ extension Container {
     }
   }
 
+  /// Returns the slot of a name of the user after a prefix of the library.
+  ///
+  /// An empty name is refused, as in every other folder: the prefix alone could be escaped.
+  package func slot(prefix: String, _ name: String) throws(WormholeError) -> Slot {
+    guard !name.isEmpty else {
+      throw WormholeError(.invalidName, "use name", name, because: "the name is empty")
+    }
+    return try slot(.system, prefix + name)
+  }
+
   /// Counts a slot as open, and closes the oldest open slots above the limit.
   func noteOpened(_ slot: Slot) {
     for oldest in slots.open.withLock({ $0.add(slot) }) where !oldest.closeIfIdle() {
