@@ -22,8 +22,22 @@ package final class Residents {
   ) throws(WormholeError) {
     (self.container, self.carrier, self.watch) = (container, carrier, watch)
     for proxy in try carrier.proxies() {
+      if try keepIfOpen(proxy) { proxy.sweepFiles() }
+    }
+  }
+
+  /// Keeps a proxy, unless its owner has closed one of its directories to this user: the other
+  /// proxies need not wait for that, as with directories that cannot be opened at all.
+  private func keepIfOpen(_ proxy: Proxy) throws(WormholeError) -> Bool {
+    do throws(WormholeError) {
       try keep(proxy)
-      proxy.sweepFiles()
+      return true
+    } catch {
+      guard error.code == .permissionDenied || error.code == .refused else { throw error }
+      container.storage.log(
+        .warning, "cannot carry for '\(proxy.name)': \(error)",
+        about: LogSubject(member: proxy.name), because: error)
+      return false
     }
   }
 
@@ -174,7 +188,7 @@ package final class Residents {
       watch?.remove(proxy)
       proxy.disappear()
     }
-    for proxy in found where proxies[proxy.resident] == nil { try keep(proxy) }
+    for proxy in found where proxies[proxy.resident] == nil { _ = try keepIfOpen(proxy) }
   }
 
   /// The directory of the proxy was removed.
