@@ -79,9 +79,8 @@ extension Bridge {
     queue.isAsking = true
     link.connection.request(
       Subjects.word(.put, to: machine, from: place.machine), bytes, within: Self.answerTime
-    ) { [weak self] result in
-      queue.isAsking = false
-      self?.take(result, queue)
+    ) { [weak self, number = current.number] result in
+      if queue.takesReply(to: number) { self?.take(result, queue) }
     }
   }
 

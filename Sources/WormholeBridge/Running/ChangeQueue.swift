@@ -23,6 +23,7 @@ final class ChangeQueue {
 
   var waiting: [PendingChange] = []
   var current: PendingChange?
+  /// Whether the home has the change in progress, and has not replied yet.
   var isAsking = false
   var retry = Instant.longAgo
   /// The latest changes and their versions, the newest change at the end.
@@ -100,8 +101,17 @@ final class ChangeQueue {
       // The next bridge must not request the change again.
       do throws(WormholeError) { try write(nil) } catch { return retry = .now + .seconds(1) }
     }
-    current = nil
+    // A change that a move of the home has ended may still wait for its reply, which is no answer
+    // to the next change.
+    (current, isAsking) = (nil, false)
     one.answer?(answer)
+  }
+
+  /// Notes the end of a request to the home; returns false if its change has ended meanwhile.
+  func takesReply(to number: Int) -> Bool {
+    guard current?.number == number else { return false }
+    isAsking = false
+    return true
   }
 
   /// Fails all that the home cannot have received.

@@ -80,6 +80,23 @@ import WormholeContainerStorage
     #expect(second.current?.change.operation == "b")
   }
 
+  /// The home has moved while its reply was on its way: the next change is another one.
+  @Test func aLateReplyIsNoAnswerToTheNextChange() throws {
+    let queue = try queue()
+    add("a", to: queue)
+    add("b", to: queue)
+    try queue.begin(1)
+    queue.isAsking = true
+    queue.end(Carrier.ChannelAnswer(.unreachable, reason: "the home has moved"))
+    #expect(!queue.isAsking, "the next change need not wait for the reply")
+    #expect(!queue.takesReply(to: 1))
+    try queue.begin(2)
+    queue.isAsking = true
+    #expect(!queue.takesReply(to: 1) && queue.isAsking)
+    #expect(queue.takesReply(to: 2) && !queue.isAsking)
+    #expect(queue.current?.change.operation == "b")
+  }
+
   @Test func aRefusedChangeIsNotAskedAgain() throws {
     let first = try queue()
     add("a", to: first)
