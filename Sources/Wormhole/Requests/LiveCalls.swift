@@ -38,12 +38,10 @@ final class LiveCalls<Item: Sendable>: Sendable {
 
   /// Adds an item, to be delivered at its turn; returns false if too many items wait.
   func add(_ item: Item, _ arrival: LiveMessage) -> Bool {
+    var late: [LiveMessage] = []
     let (isTaken, needsTurn) = state.withLock { state in
-      if !hasRoom(state, arrival) {
-        // Items past their deadline occupy space that new items could have.
-        state.waiting.removeAll(where: \.arrival.isLate)
-        state.bytes = state.waiting.reduce(0) { $0 + $1.arrival.size }
-      }
+      // Items past their deadline occupy space that new items could have.
+      if !hasRoom(state, arrival) { late = Self.dropLate(&state) }
       guard hasRoom(state, arrival) else { return (false, false) }
       state.waiting.append(WaitingRequest(item: item, arrival: arrival))
       state.bytes += arrival.size
@@ -52,7 +50,20 @@ final class LiveCalls<Item: Sendable>: Sendable {
       return (true, true)
     }
     if needsTurn { queue.soon { self.takeTurn() } }
+    // Outside the lock: the program's log closure may take long.
+    for one in late { one.tellLate() }
     return isTaken
+  }
+
+  /// Removes the items past their deadline, and returns their messages.
+  private static func dropLate(_ state: inout State) -> [LiveMessage] {
+    var (left, late): ([WaitingRequest], [LiveMessage]) = ([], [])
+    for one in state.waiting {
+      if one.arrival.isLate { late.append(one.arrival) } else { left.append(one) }
+    }
+    state.waiting = left
+    state.bytes = left.reduce(0) { $0 + $1.arrival.size }
+    return late
   }
 
   private func hasRoom(_ state: State, _ arrival: LiveMessage) -> Bool {
@@ -61,16 +72,18 @@ final class LiveCalls<Item: Sendable>: Sendable {
   }
 
   private func takeTurn() {
+    var late: [LiveMessage] = []
     let next = state.withLock { state -> Item? in
       state.turns -= 1
       while !state.waiting.isEmpty {
         let next = state.waiting.removeFirst()
         state.bytes -= next.arrival.size
         if !next.arrival.isLate { return next.item }
-        next.arrival.tellLate()
+        late.append(next.arrival)
       }
       return nil
     }
+    for one in late { one.tellLate() }
     if let next { call(next) }
   }
 }
