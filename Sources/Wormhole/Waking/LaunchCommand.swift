@@ -129,11 +129,12 @@ extension SharedContainer {
   /// Removes the registration of a member; false if there was none.
   @discardableResult
   public func removeLaunch(of name: String) throws(WormholeError) -> Bool {
-    guard let home = try storage.existingMember(name), try home.removeLaunch() else {
-      return false
-    }
-    tellStartsChanged()
-    return true
+    guard let home = try storage.existingMember(name) else { return false }
+    var isRemoved = true
+    // After a failed sync, the registration is gone too.
+    defer { if isRemoved { tellStartsChanged() } }
+    isRemoved = try home.removeLaunch()
+    return isRemoved
   }
 }
 

@@ -190,17 +190,21 @@ extension MemberDirectory {
   }
 
   /// Removes the launch command; false if none was registered.
+  ///
+  /// When this returns, the removal is on disk. If it throws, the file may be gone already.
   package func removeLaunch() throws(WormholeError) -> Bool {
+    let operation = "remove the launch command of"
     guard let place = try startPlace(making: false) else { return false }
     do throws(Errno) {
       try place.directory.descriptor.unlink(place.file)
-      return true
     } catch {
-      guard error == .noSuchFile else {
-        throw WormholeError(error, "remove the launch command of", name)
-      }
+      guard error == .noSuchFile else { throw WormholeError(error, operation, name) }
       return false
     }
+    try naming(operation, name) { () throws(Errno) in
+      try place.directory.sync.sync(place.directory.descriptor)
+    }
+    return true
   }
 
   /// Whether a `start.plist` is in the directory of a member of a group's container, where no

@@ -24,6 +24,32 @@ import WormholeSyscalls
     watch.stop()
   }
 
+  /// Otherwise a power cut would bring the registration back, and a wake would start the program.
+  @Test func aRemovalIsSyncedAndToldOfThoughItsSyncFails() throws {
+    let meeting = try Meeting()
+    try meeting.container.registerLaunch(of: "watch", program: "true")
+    let heard = Heard<Int>()
+    let watch = try meeting.container.watchLaunches { heard.add(1) }
+    let rule = FaultRule(.fsync, path: "members/watch", .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { _ = try meeting.container.removeLaunch(of: "watch") }
+      #expect(error.errno == Errno.inputOutput.rawValue && error.subject == "watch")
+    }
+    #expect(try meeting.container.launchCommand(of: "watch") == nil)
+    try heard.wait("it is told") { !$0.isEmpty }
+    watch.stop()
+  }
+
+  @Test func aRemovalIsToldOf() throws {
+    let meeting = try Meeting()
+    try meeting.container.registerLaunch(of: "watch", program: "true")
+    let heard = Heard<Int>()
+    let watch = try meeting.container.watchLaunches { heard.add(1) }
+    #expect(try meeting.container.removeLaunch(of: "watch"))
+    try heard.wait("it is told") { !$0.isEmpty }
+    watch.stop()
+  }
+
   /// The registration may have made the member's directory, whose name a power cut would remove.
   @Test func theNameOfAMemberIsSyncedWithItsLaunchCommand() throws {
     let meeting = try Meeting()
