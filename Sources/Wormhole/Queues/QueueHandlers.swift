@@ -3,13 +3,10 @@ internal import WormholeSyscalls
 
 /// The closures of one worker: as many messages are handled at the same time.
 final class QueueHandlers: Stoppable {
-  /// The worker whose closure the current task calls.
-  @TaskLocal private static var current: ObjectIdentifier?
-
   private let worker: FollowingWorker
   private let concurrency: Int
   private let handler: @Sendable (Message) async throws -> Void
-  private let tasks = Monitor<[Task<Void, Never>]>([])
+  private let tasks = CallTasks()
 
   init(
     _ worker: FollowingWorker, _ concurrency: Int,
@@ -21,14 +18,9 @@ final class QueueHandlers: Stoppable {
   }
 
   func begin() {
-    // Under the lock: a stop comes before the tasks, which then call no closure, or finds them all.
-    tasks.withLock { tasks in
-      tasks = (0..<concurrency).map { _ in
-        Task.detached {
-          await Self.$current.withValue(ObjectIdentifier(self)) {
-            while let message = await self.worker.next() { await self.handle(message) }
-          }
-        }
+    for _ in 0..<concurrency {
+      tasks.begin {
+        while let message = await self.worker.next() { await self.handle(message) }
       }
     }
   }
@@ -47,17 +39,10 @@ final class QueueHandlers: Stoppable {
   func stop() {
     guard worker.container.storage.isOwned else { return }
     worker.stop()
-    // A closure that stops its own worker has work left to do.
-    if !isCurrent { for task in tasks.withLock({ $0 }) { task.cancel() } }
+    tasks.cancel()
   }
 
-  func finish() async {
-    // No task can wait for its own end.
-    guard !isCurrent else { return }
-    for task in tasks.withLock({ $0 }) { await task.value }
-  }
-
-  private var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+  var callTasks: CallTasks? { tasks }
 }
 
 extension FollowingWorker {

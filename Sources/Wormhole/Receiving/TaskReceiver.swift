@@ -101,9 +101,6 @@ extension Member {
 
 /// A receiver with an asynchronous closure.
 final class TaskReceiver: Stoppable {
-  /// The receiver whose closure the current task calls.
-  @TaskLocal private static var current: ObjectIdentifier?
-
   private let pump: StopOnRelease<Pump>
   private let acknowledgement: Acknowledgement
   private let isolation: (any Actor)?
@@ -111,12 +108,8 @@ final class TaskReceiver: Stoppable {
   /// The time for a call of the closure; nil if the program has set none.
   private let limit: CallLimit?
   private let isStopped = Atomic<Bool>(false)
-  private let state = Monitor(State())
-
-  private struct State {
-    var task: Task<Void, Never>?
-    var hasEnded = false
-  }
+  private let tasks = CallTasks()
+  private let hasEnded = Monitor(false)
 
   init(
     _ pump: StopOnRelease<Pump>, _ acknowledgement: Acknowledgement,
@@ -135,15 +128,12 @@ final class TaskReceiver: Stoppable {
   private var hasStopped: Bool { isStopped.load(ordering: .acquiring) }
 
   func begin() {
-    // Under the lock: a stop comes before the task, which then calls no closure, or finds the task.
-    state.withLock { state in
-      state.task = Task.detached {
-        await Self.$current.withValue(ObjectIdentifier(self)) { await self.run() }
-        self.limit?.end()
-        // A member that leaves waits for this moment.
-        self.state.signal { $0 = State(task: nil, hasEnded: true) }
-        self.pump.one.mailbox.tasks.remove(self)
-      }
+    tasks.begin {
+      await self.run()
+      self.limit?.end()
+      // A member that leaves waits for this moment.
+      self.hasEnded.signal { $0 = true }
+      self.pump.one.mailbox.tasks.remove(self)
     }
   }
 
@@ -193,24 +183,20 @@ final class TaskReceiver: Stoppable {
   func stop() {
     isStopped.store(true, ordering: .releasing)
     pump.stop()
-    // A closure that stops its own receiver has work left to do.
-    if !isCurrent { state.withLock { $0.task }?.cancel() }
+    tasks.cancel()
   }
 
-  func finish() async {
-    guard !isCurrent else { return }
-    await state.withLock { $0.task }?.value
-  }
+  var callTasks: CallTasks? { tasks }
 
   /// Waits until the task has ended; returns whether it has.
   ///
   /// Not for the task itself, which cannot wait for its own end.
   func wait(until deadline: Instant) -> Bool {
-    state.wait(until: deadline) { $0.hasEnded ? true : nil } ?? false
+    hasEnded.wait(until: deadline) { $0 ? true : nil } ?? false
   }
 
   /// Whether the current task calls this receiver's closure.
-  var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+  var isCurrent: Bool { tasks.isCurrent }
 }
 
 /// The time limit for the calls of one closure, which come one after the other.

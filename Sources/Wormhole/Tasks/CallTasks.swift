@@ -51,5 +51,6 @@ package final class CallTasks: Sendable {
     for task in state.withLock({ Array($0.running.values) }) { await task.value }
   }
 
-  private var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
+  /// Whether the current task is one of the tasks.
+  var isCurrent: Bool { Self.current == ObjectIdentifier(self) }
 }

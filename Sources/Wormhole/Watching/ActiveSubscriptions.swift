@@ -9,9 +9,6 @@ package protocol Stoppable: AnyObject, Sendable {
   /// Ends the activity, and does not wait for a call in progress.
   func end()
 
-  /// Waits for an asynchronous call in progress, after the end.
-  func finish() async
-
   /// Whether this subscription ends before the rest: a member's receivers complete claimed messages
   /// first.
   var endsFirst: Bool { get }
@@ -19,13 +16,12 @@ package protocol Stoppable: AnyObject, Sendable {
   /// The gate for its calls, if a call in progress does not retain the object.
   var callGate: CallGate? { get }
 
-  /// The tasks of its asynchronous calls, if a call in progress does not retain the object.
+  /// The tasks of its asynchronous calls, if it has any.
   var callTasks: CallTasks? { get }
 }
 
 extension Stoppable {
   package func end() { stop() }
-  package func finish() async {}
   package var endsFirst: Bool { false }
   package var callGate: CallGate? { nil }
   package var callTasks: CallTasks? { nil }

@@ -282,8 +282,7 @@ final class Listener: Stoppable {
     }
   }
 
-  /// Waits until the asynchronous call in progress has returned.
-  func finish() async { await calls.finish() }
+  var callTasks: CallTasks? { calls }
 
   /// Ends the listener.
   ///

@@ -26,7 +26,7 @@ public final class Subscription: Sendable {
   private let begun: ActiveSubscriptions
   /// The gate for calls in progress, if their end can be awaited without the object.
   private let gate: CallGate?
-  /// The tasks of calls in progress, if their end can be awaited without the object.
+  /// The tasks of the asynchronous calls, if there are any.
   private let tasks: CallTasks?
   private let state: Monitor<State>
   private let owner = ProcessCopy.current
@@ -87,7 +87,6 @@ public final class Subscription: Sendable {
       // On another thread: `stop()` waits for a call in progress.
       CallThreads.background.add { self.stop() }
     }
-    await one?.finish()
     await tasks?.finish()
     if let reason = state.withLock({ $0.reason }) { throw reason }
   }
