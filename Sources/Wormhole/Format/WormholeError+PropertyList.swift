@@ -83,3 +83,8 @@ extension WormholeError {
     }
   }
 }
+
+extension WormholeError {
+  /// Whether no later read of a message's file can succeed.
+  var meansUnreadable: Bool { [.refused, .tooLarge, .damaged].contains(code) }
+}

@@ -338,7 +338,7 @@ final class QueueWorker: Stoppable {
       }
     } catch {
       // A system error about its own state may pass; an error about the file will not.
-      guard [.refused, .tooLarge, .damaged].contains(error.code) else { throw error }
+      guard error.meansUnreadable else { throw error }
       log(.error, error, claimed.name)
       try giveUp(claimed, attempts: claimed.attempt, error.reason)
     }

@@ -94,11 +94,6 @@ extension Mailbox {
   }
 }
 
-extension WormholeError {
-  /// Whether no later read of a message's file can succeed.
-  var meansUnreadable: Bool { [.refused, .tooLarge, .damaged].contains(code) }
-}
-
 /// Log entries about the member and its messages.
 extension Mailbox {
   func log(

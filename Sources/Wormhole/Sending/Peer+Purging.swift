@@ -105,7 +105,7 @@ private struct PurgeFilter {
       header = try reader.header(name.text, part)
     } catch {
       // The kind and the time are unknown: no later read tells them.
-      guard [.refused, .tooLarge, .damaged].contains(error.code) else { throw error }
+      guard error.meansUnreadable else { throw error }
       return false
     }
     guard let header else { return false }
