@@ -139,7 +139,7 @@ struct ScheduleTests {
     ("trust-askers", "moved 1 874:kill2", "paused: "),
     ("never-go-back", "carry 1", "error: "), ("forget-cursor", "carry 1", "twice: "),
     ("accept-known", "carry 1 286:kill1", "twice: "),
-    ("cancel-by-putting-back", "carry 1 302:kill1", "error: "),
+    ("cancel-by-putting-back", "carry 1 311:kill1", "error: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
