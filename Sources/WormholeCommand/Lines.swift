@@ -47,6 +47,8 @@ final class LineCount: Sendable {
   private struct State {
     var sent = 0
     var isSending = false
+    /// Whether a signal is ending the command.
+    var isInterrupted = false
     var shown = Instant(nanoseconds: 0)
   }
 
@@ -61,9 +63,14 @@ final class LineCount: Sendable {
 
   var sent: Int { state.withLock { $0.sent } }
 
-  /// Sends a number of lines, and counts the lines.
+  /// Sends a number of lines, and counts the lines; throws after an interruption, whose report
+  /// does not count the lines.
   func send(_ count: Int, _ body: () throws -> Void) throws {
-    state.withLock { $0.isSending = true }
+    let isInterrupted = state.withLock { state in
+      state.isSending = !state.isInterrupted
+      return state.isInterrupted
+    }
+    guard !isInterrupted else { throw WormholeError(Errno.interrupted, "send", "lines") }
     let result = Result { try body() }
     let shown: Int? = state.signal { state in
       state.isSending = false
@@ -77,8 +84,10 @@ final class LineCount: Sendable {
     try result.get()
   }
 
-  /// Handles a signal: lines in progress are still sent, if that takes no longer than a second.
+  /// Handles a signal: lines in progress are still sent, if that takes no longer than a second, and
+  /// no further lines.
   func interrupt() {
+    state.withLock { $0.isInterrupted = true }
     let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isSending ? nil : () }
     clear()
     output.tell("interrupted; \(words)")
@@ -122,6 +131,8 @@ extension Invocation {
         try send(lines, to: peer, options, count)
       }
     } catch {
+      // The report of an interruption is the last one.
+      Interruption.settle()
       count.fail()
       throw error
     }
