@@ -19,4 +19,16 @@ import WormholeSyscalls
     #expect(!isSent)
     #expect(count.sent == 2)
   }
+
+  @Test func noFileIsMadeAfterTheRemovalOfTheDirectory() throws {
+    let folder = RestoreFolder()
+    defer { folder.remove() }
+    let path = try folder.makeFile("film")
+    #expect((try? Descriptor.status(ofPath: path)) != nil)
+    let directory = String(path.dropLast("film".count))
+    folder.remove()
+    #expect((try? Descriptor.status(ofPath: directory)) == nil)
+    let error = #expect(throws: WormholeError.self) { try folder.makeFile("film") }
+    #expect(error?.errno == Errno.interrupted.rawValue)
+  }
 }

@@ -241,32 +241,47 @@ private struct Restore {
 }
 
 /// The temporary directory with the file of the message that is being restored.
-private final class RestoreFolder: Sendable {
-  private let path = Monitor<String?>(nil)
+///
+/// A signal may remove the directory at any moment: so each file is made completely before the
+/// removal, or not at all.
+final class RestoreFolder: Sendable {
+  private struct State {
+    var path: String?
+    var isRemoved = false
+  }
+
+  private let state = Monitor(State())
 
   /// Makes an empty file with the name that the receiver gets; returns its path.
+  ///
+  /// After the removal of the directory, the call throws.
   func makeFile(_ name: String) throws -> String {
     let parent = Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
     return try naming("make a file in", parent) { () throws(Errno) in
-      let place = try path.withLock { path throws(Errno) in
-        if let path { return path }
-        let made = "\(parent)/wormhole-restore-\(Processes.current)-\(Clocks.sinceBoot)"
-        try Descriptor.makeDirectory(path: made, mode: 0o700)
-        path = made
-        return made
+      try state.withLock { state throws(Errno) in
+        if state.isRemoved { throw .interrupted }
+        let place =
+          state.path ?? "\(parent)/wormhole-restore-\(Processes.current)-\(Clocks.sinceBoot)"
+        if state.path == nil {
+          try Descriptor.makeDirectory(path: place, mode: 0o700)
+          state.path = place
+        }
+        let folder = try Descriptor.open(path: place, .readOnlyDirectory)
+        _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
+        return "\(place)/\(name)"
       }
-      let folder = try Descriptor.open(path: place, .readOnlyDirectory)
-      _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
-      return "\(place)/\(name)"
     }
   }
 
   /// Removes the directory, with an incomplete file; a second call does nothing.
   func remove() {
-    guard let place = path.withLock({ $0.take() }),
-      let folder = try? Descriptor.open(path: place, .readOnlyDirectory)
-    else { return }
-    for name in (try? folder.names()) ?? [] { try? folder.unlink(name) }
-    try? Descriptor.removeDirectory(path: place)
+    state.withLock { state in
+      state.isRemoved = true
+      guard let place = state.path.take(),
+        let folder = try? Descriptor.open(path: place, .readOnlyDirectory)
+      else { return }
+      for name in (try? folder.names()) ?? [] { try? folder.unlink(name) }
+      try? Descriptor.removeDirectory(path: place)
+    }
   }
 }
