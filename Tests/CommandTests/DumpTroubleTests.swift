@@ -48,6 +48,20 @@ import WormholeSyscalls
     #expect(outcome.output.hasSuffix("{\"end\":[2,0,0]}\n"), "\(outcome.output)")
   }
 
+  /// The file may not become as long as one of the values.
+  @Test func aRefusedWriteEndsTheDumpWithOneError() throws {
+    try stage.directory.write(String(repeating: "x", count: 100_000), to: "long")
+    _ = try done(
+      """
+      set -e; for name in a b c; do wormhole put $name <long; done
+      """)
+    let outcome = try stage.run("ulimit -f 8; wormhole dump >dump")
+    #expect(outcome.status == .exited(65))
+    let errors = outcome.errors.split(separator: "\n")
+    #expect(errors.count == 1, "\(errors)")
+    #expect(errors.first?.contains("standard output") == true, "\(errors)")
+  }
+
   /// Two messages wait; of the first one, the shell command takes something away.
   private func dump(after trouble: String) throws -> ProcessOutcome {
     _ = try done(

@@ -88,15 +88,22 @@ private struct Dump {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Runs the body; a value that cannot be read is reported and left out.
-  private mutating func skippingDamage(_ body: (inout Dump) throws -> Void) throws {
+  /// Makes a line; a value that cannot be read is reported and left out.
+  ///
+  /// The caller writes the line: a refused write is not about the value, and ends the dump.
+  ///
+  /// - Returns: nil for no line.
+  private mutating func reading(
+    _ body: (SharedContainer) throws -> [String: PropertyListValue]?
+  ) throws -> [String: PropertyListValue]? {
     do {
-      try body(&self)
+      return try body(container)
     } catch let error as WormholeError
       where [.damaged, .refused, .permissionDenied, .tooLarge, .typeMismatch].contains(error.code)
     {
       isWhole = false
       output.tell(Failure(error))
+      return nil
     }
   }
 
@@ -108,7 +115,10 @@ private struct Dump {
       rest = rest.dropFirst(Self.namesInLine)
     }
     for name in names {
-      try skippingDamage { dump in try dump.write(channel: name) }
+      if let line = try reading({ try Self.line(of: name, in: $0) }) {
+        try write(line)
+        counts.channels += 1
+      }
       progress.show("\(counts.channels) of \(names.count) channels")
     }
   }
@@ -119,9 +129,13 @@ private struct Dump {
     return metadata?.isCleared != true
   }
 
-  private mutating func write(channel name: String) throws {
-    // A channel without a value, or removed in the meantime.
-    guard let snapshot = try container.unshaped(name), let value = snapshot.value else { return }
+  /// Returns the line of a channel; nil for a channel without a value, or removed in the meantime.
+  private static func line(
+    of name: String, in container: SharedContainer
+  ) throws -> [String: PropertyListValue]? {
+    guard let snapshot = try container.unshaped(name), let value = snapshot.value else {
+      return nil
+    }
     var object: [String: PropertyListValue] = [
       "channel": .string(name), "value": DumpValue.written(value),
       "version": .integer(Int64(snapshot.metadata.version)),
@@ -131,20 +145,21 @@ private struct Dump {
       .string($0)
     }
     object["writtenAt"] = DateText.format(snapshot.metadata.writtenAt).map { .string($0) }
-    try write(object)
-    counts.channels += 1
+    return object
   }
 
   private mutating func writeSuites() throws {
     for name in try container.suiteNames() {
-      try skippingDamage { dump in
-        let values = try dump.container.defaults(name).dictionaryRepresentation()
-        guard !values.isEmpty else { return }
-        try dump.write([
+      let line = try reading { container in
+        let values = try container.defaults(name).dictionaryRepresentation()
+        guard !values.isEmpty else { return nil }
+        return [
           "suite": .string(name), "values": .dictionary(values.mapValues(DumpValue.written)),
-        ])
-        dump.counts.suites += 1
+        ]
       }
+      guard let line else { continue }
+      try write(line)
+      counts.suites += 1
     }
   }
 
