@@ -7,7 +7,7 @@ package struct Parser {
   private var options: [Invocation.Given] = []
   private var operands: [String] = []
   private var command: [String] = []
-  /// Whether the last operand is a truth value.
+  /// Whether the last operand is a truth value, if all operands are given.
   private var hasTruth = false
   private var hasDashes = false
 
@@ -75,9 +75,13 @@ package struct Parser {
     }
   }
 
-  private mutating func readShorthand(_ word: String) -> Bool {
+  private mutating func readShorthand(_ word: String) throws(Failure) -> Bool {
     guard let shorthand = verb?.shorthands[word] else { return false }
-    options.append(Invocation.Given(name: shorthand.option.name, value: shorthand.value))
+    let name = shorthand.option.name
+    guard !options.contains(where: { $0.name == name }) else {
+      throw .usage("cannot use '\(word)': '--\(name)' is given already")
+    }
+    options.append(Invocation.Given(name: name, value: shorthand.value))
     hasTruth = hasTruth || shorthand.isTruth
     return true
   }
@@ -88,7 +92,7 @@ package struct Parser {
     let parts = word.parts(between: "=", most: 1, keepingEmpty: true)
     let known = table.options + (verb?.options ?? [])
     guard let option = known.first(where: { "--" + $0.name == parts[0] }) else {
-      if readShorthand(word) { return }
+      if try readShorthand(word) { return }
       if let failure = misplacedCommand { throw failure }
       let help = verb.map { "\(table.name) help \($0.name)" } ?? "\(table.name) --help"
       let guess = Spelling.guess(parts[0], among: known.map { "--" + $0.name })
@@ -159,7 +163,8 @@ package struct Parser {
           ? "cannot \(verb.name): no command after '--'; try '\(table.name) help \(verb.name)'"
           : "cannot \(verb.name): no command is given; put '--' before the command")
     }
-    if hasTruth, let last = operands.indices.last {
+    // Without a value on the command line, the last operand is a name.
+    if hasTruth, operands.count == places.count, let last = operands.indices.last {
       switch operands[last].lowercased() {
       case "yes", "true", "1": operands[last] = "true"
       case "no", "false", "0": operands[last] = "false"

@@ -59,6 +59,27 @@ import WormholeCommandLine
     #expect(try read("--json", "--", "list").operands == [])
   }
 
+  /// A short word for an option with its value counts as the option.
+  @Test func aTypeIsGivenOnce() throws {
+    let write = ["defaults", "write", "s", "k"]
+    for words in [["-int", "-string", "5"], ["--type", "json", "-string", "5"]] {
+      let error = #expect(throws: Failure.self) { try Parser.parse(write + words, by: .wormhole) }
+      #expect(error?.sentence == "cannot use '-string': '--type' is given already", "\(words)")
+    }
+    #expect(try read("defaults", "write", "s", "k", "-string", "5").value(.type) == "string")
+  }
+
+  /// Without a value on the line, the value comes on standard input, and the last word is the key.
+  @Test func aKeyIsNoTruthValue() throws {
+    for key in ["1", "no", "rows"] {
+      #expect(failure("defaults", "write", "s", key, "-bool") == nil)
+      let words = try? read("defaults", "write", "s", key, "-bool")
+      #expect(words?.operands == ["write", "s", key])
+    }
+    let words = try read("defaults", "write", "s", "1", "no", "-bool")
+    #expect(words.operands == ["write", "s", "1", "false"])
+  }
+
   // MARK: Suggestions
 
   /// At most one wrong letter; from five letters on, at most two.
