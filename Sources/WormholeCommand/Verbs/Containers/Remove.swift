@@ -68,7 +68,10 @@ extension Invocation {
     for name in try name.map({ [$0] }) ?? container.names(kind) {
       do {
         guard try kind.remove(name, notUsedAfter: latest, from: container) else { continue }
-      } catch let error as WormholeError where error.code == .refused && operands.count == 1 {
+      } catch let error as WormholeError
+        where operands.count == 1 && [.refused, .nameTaken].contains(error.code)
+      {
+        // A member may run for long without a message.
         output.explain("\(error)")
         continue
       }

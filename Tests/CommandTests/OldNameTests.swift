@@ -1,0 +1,24 @@
+import TestSupport
+import TestTraits
+import Testing
+import Wormhole
+import WormholeSyscalls
+
+/// `wormhole remove --older-than` without a name.
+@Suite(.blocking, .notSanitized("about what a command prints")) struct OldNameTests {
+  /// The member has joined before that time, and has got no message.
+  @Test func aRunningMemberKeepsNoOtherOneFromBeingRemoved() throws {
+    let stage = try Stage()
+    let container = try SharedContainer(directory: stage.container)
+    let member = try container.join(as: "idle")
+    defer { member.leave() }
+    for name in ["a", "z"] { _ = try stage.run("wormhole receive --as \(name) --timeout 0") }
+    let removed = try stage.run("wormhole remove member --older-than 0")
+    #expect(removed.status == .exited(0), "\(removed.errors)")
+    #expect(removed.output.split(separator: "\n").sorted() == ["a", "z"])
+    #expect(try stage.run("wormhole members | cut -f 1").output == "idle\n")
+    // The name that was asked for is not left out silently.
+    let named = try stage.run("wormhole remove member idle --older-than 0")
+    #expect(named.status == .exited(69), "\(named.errors)")
+  }
+}
