@@ -19,6 +19,12 @@ import WormholeSyscalls
         + "--container, --shared-as G"
     ),
     ("bridge evict 0123456789abcdef", "the group is not named; use --group ID, or --shared-as G"),
+    ("bridge evict till", "'till' is not a machine: a machine has 16 hexadecimal digits"),
+    ("bridge move bob --to till", "'till' is not a machine: a machine has 16 hexadecimal digits"),
+    ("bridge move bob", "cannot move 'bob': use --to M"),
+    ("bridge move", "the member is not named"),
+    ("queue tv --dead --purge", "cannot queue: --dead and --purge exclude each other"),
+    ("queue tv --older-than 1", "cannot queue: --older-than requires --purge"),
     ("status --interval 1", "cannot show the status: --interval requires --watch"),
     ("status --watch --interval 0.09", "cannot show the status: --interval is at least 0.1"),
     (
