@@ -174,8 +174,11 @@ enum Programs {
   }
 
   private static func isInPath(_ program: String) -> Bool {
-    (Processes.environment("PATH") ?? "").parts(between: ":").contains { folder in
-      (try? Descriptor.status(ofPath: "\(folder)/\(program)")) != nil
+    guard let path = Processes.environment("PATH") else { return false }
+    // An empty entry is the working directory.
+    return path.parts(between: ":", keepingEmpty: true).contains { folder in
+      let place = folder.isEmpty ? program : "\(folder)/\(program)"
+      return (try? Descriptor.status(ofPath: place)) != nil
     }
   }
 }

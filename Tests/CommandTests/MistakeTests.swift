@@ -28,6 +28,10 @@ import WormholeSyscalls
     let plain = try stage.run("touch plain && wormhole lock x -- ./plain")
     #expect(plain.status == .exited(126))
     #expect(plain.errors.hasPrefix("wormhole: cannot run './plain': permission denied"))
+    // An empty entry in PATH is the working directory.
+    let inPath = try stage.run("PATH=\":$PATH\" wormhole lock x -- plain")
+    #expect(inPath.status == .exited(126))
+    #expect(inPath.errors.hasPrefix("wormhole: cannot run 'plain': permission denied"))
     try check(
       "wormhole lock x -- sh -c 'wormhole lock y --timeout 0 -- true && touch z; "
         + "wormhole lock x --timeout 5 -- true'", 125,
