@@ -16,7 +16,10 @@ extension NotAPropertyList {
       for value in values { try check(value.base, at: place) }
     case let values as [AnyHashable: Any]:
       for (key, value) in values {
-        try check(value, at: place.isEmpty ? "\(key)" : "\(place).\(key)")
+        let place = place.isEmpty ? "\(key)" : "\(place).\(key)"
+        // A dictionary's archive contains the keys as objects too.
+        try check(key.base, at: place)
+        try check(value, at: place)
       }
     default:
       guard any as AnyObject is any NSCoding else {

@@ -45,6 +45,18 @@ import Wormhole
     #expect(failures.all.first?.contains("'sizes[0].a' has the type Size") == true)
   }
 
+  /// Foundation's archiver would end the process at a key, as at a value.
+  @Test(.blocking) func aKeyThatCannotBeArchivedIsRefused() throws {
+    struct Seat: Hashable {}
+    let wormhole = try wormhole()
+    let seats: [AnyHashable: Any] = [Seat(): 1]
+    let sent: NSDictionary = ["none": NSNull(), "seats": seats]
+    wormhole.passMessageObject(sent, identifier: "a")
+    #expect(wormhole.message(withIdentifier: "a") == nil)
+    #expect(failures.count == 1)
+    #expect(failures.all.first?.contains("has the type Seat, which has no NSCoding") == true)
+  }
+
   /// The file that holds a message.
   private func file(_ identifier: String) throws -> URL {
     let container = try SharedContainer(group: group)
