@@ -265,7 +265,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   // MARK: Failures
 
   @discardableResult
-  private func attempt<Result>(_ body: () throws -> Result) -> Result? {
+  func attempt<Result>(_ body: () throws -> Result) -> Result? {
     do {
       return try body()
     } catch {
@@ -274,7 +274,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     }
   }
 
-  private func fail(_ error: any Error) {
+  func fail(_ error: any Error) {
     if let handler = state.withLock({ $0.failureHandler }) { return handler.call(error) }
     DropInLog.tell(.error, error)
   }

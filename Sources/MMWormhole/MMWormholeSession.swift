@@ -110,7 +110,11 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   /// Returns the message of an identifier that arrived last in a context; nil if no message
   /// arrived.
   open override func message(withIdentifier identifier: String?) -> Any? {
-    MMWormholeSessionContextTransiting().messageObject(forIdentifier: identifier)
+    guard let identifier else { return nil }
+    let messenger = MMWormholeSessionContextTransiting()
+    let message: Any?? = attempt { try messenger.message(identifier) }
+    guard let message else { return nil }
+    return StoredMessage.archivable(message)
   }
 
   /// Calls the listener of an identifier.
@@ -165,7 +169,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
       do {
         tell(identifier, UncheckedBox<Any?>(try StoredMessage.object(message.value, identifier)))
       } catch {
-        DropInLog.tell(.error, error)
+        fail(error)
       }
     }
   }

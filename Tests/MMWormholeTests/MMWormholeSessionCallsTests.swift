@@ -63,6 +63,20 @@ import Wormhole
     #expect(all == ["whole text"])
   }
 
+  /// As with messages that arrive in the group's files.
+  @Test func aMessageThatCannotBeReadReachesTheFailureHandler() {
+    let session = session()
+    let failures = Heard<String>()
+    session.failureHandler = { failures.add("\($0)") }
+    session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
+    let archive: [String: Any] = ["MMWormhole.archive": Data([1, 2, 3])]
+    let message: [String: Any] = ["MMWormhole.message": archive, "number": 1]
+    session.session(.default, didReceiveUserInfo: ["m": message])
+    #expect(failures.count == 1)
+    #expect(failures.all.first?.contains("NSKeyedUnarchiver refuses the archive") == true)
+    #expect(all == [])
+  }
+
   @Test func aTransportMayCallAListenerItself() {
     let session = session()
     session.listenForMessage(withIdentifier: "m") { [heard] in heard.add("\($0 ?? "nothing")") }
