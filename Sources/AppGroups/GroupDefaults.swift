@@ -26,13 +26,9 @@ final class GroupDefaults: UserDefaults {
   private static let registered = Monitor<[String: PropertyListValue]>([:])
 
   init?(group: String) {
-    do throws(WormholeError) {
-      stored = try SharedOpenings.group(group).defaults(group)
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
-    }
-    suite = group
+    let opened = SilentCall.attempt { try SharedOpenings.group(group).defaults(group) }
+    guard let opened else { return nil }
+    (stored, suite) = (opened, group)
     super.init(suiteName: nil as String?)
     let (note, own) = (ChangeNote(self), own)
     let watching = SilentCall.attempt {

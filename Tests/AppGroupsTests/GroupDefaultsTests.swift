@@ -50,6 +50,18 @@ import WormholeSyscalls
     #expect(again.integer(forKey: "n") == 6)
   }
 
+  /// Programs unwrap the result with `!`.
+  @Test(.blocking) func settingsThatAreRefusedForAMomentAreOpenedAllTheSame() throws {
+    defaults.set(5, forKey: "n")
+    // The look at the container's name, and the first step to a new one.
+    let refused = (1...2).map { number in
+      FaultRule(nil, path: group, number: number, .fail(.tooManyOpenFiles))
+    }
+    var opened: UserDefaults?
+    FaultPoints.with(refused) { opened = UserDefaults(suiteName: group) }
+    #expect(opened?.integer(forKey: "n") == 5)
+  }
+
   /// As long as nothing has changed, a look at the file's name is all.
   @Test(.blocking) func anUnchangedFileIsNotReadAgain() throws {
     defaults.set(5, forKey: "n")
