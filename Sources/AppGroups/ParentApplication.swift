@@ -139,7 +139,9 @@ public final class UIApplication: NSObject, @unchecked Sendable {
     get { told.withLock { $0 }?.value }
     set {
       let new = newValue.map { UncheckedBox($0) }
-      told.withLock { $0 = new }
+      let gone = told.withLock { exchange(&$0, with: new) }
+      // Released without holding the lock, because its end may use the application.
+      _ = gone
     }
   }
 

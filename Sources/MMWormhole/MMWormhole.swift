@@ -24,7 +24,9 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     get { state.withLock { $0.messenger }.object }
     set {
       let messenger = Messenger(object: newValue)
-      state.withLock { $0.messenger = messenger }
+      let gone = state.withLock { exchange(&$0.messenger, with: messenger) }
+      // Released without holding the lock, because its end may use the wormhole.
+      _ = gone
       restart()
     }
   }
@@ -49,7 +51,9 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     get { state.withLock { $0.failureHandler }?.body }
     set {
       let handler = newValue.map { Handler($0) }
-      state.withLock { $0.failureHandler = handler }
+      let gone = state.withLock { exchange(&$0.failureHandler, with: handler) }
+      // Released without holding the lock, because its objects may use the wormhole when they end.
+      _ = gone
     }
   }
 

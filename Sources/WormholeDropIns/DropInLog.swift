@@ -18,7 +18,9 @@ public enum DropInLog {
   /// The closure is called on the thread in which the failure occurs, and must not wait.
   public static func redirect(to hook: LogHook?) {
     let hook = Hook(tell: hook ?? standard)
-    Self.hook.withLock { $0 = hook }
+    let gone = Self.hook.withLock { exchange(&$0, with: hook) }
+    // Released without holding the lock, because its objects may use the log when they end.
+    _ = gone
   }
 
   package static func tell(_ entry: LogEntry) { hook.withLock { $0 }.tell(entry) }

@@ -75,6 +75,28 @@ let servingTurn = Monitor(0)
     #expect(gone.code == .unreachable)
   }
 
+  private final class FleetingDelegate: UIApplicationDelegate {
+    private let part: Departing
+    init(_ part: Departing) { self.part = part }
+
+    func application(
+      _ application: UIApplication, handleWatchKitExtensionRequest userInfo: [AnyHashable: Any]?,
+      reply: @escaping @Sendable ([AnyHashable: Any]?) -> Void
+    ) {}
+  }
+
+  /// The application may hold the last reference to a delegate, after the end of its service.
+  @Test func theEndOfAReplacedDelegateMayUseTheApplication() {
+    servingTurn.withLock { _ in
+      let application = UIApplication.shared
+      let outcomes = Heard<Bool>()
+      application.delegate = FleetingDelegate(Departing(outcomes) { _ = application.delegate })
+      #expect(outcomes.all == [])
+      application.delegate = nil
+      #expect(outcomes.all == [true])
+    }
+  }
+
   @Test func aKeyThatIsNoTextIsRefusedBeforeARequest() {
     let error = #expect(throws: NotAPropertyList.self) { try ParentApplication.take([7: "a"]) }
     #expect(error?.place == "7")

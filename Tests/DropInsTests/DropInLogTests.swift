@@ -28,6 +28,19 @@ import WormholeDropIns
     #expect(max(first, last) - min(first, last) < 1024)
   }
 
+  @Test(.blocking) func theEndOfAReplacedDestinationMayUseTheLog() throws {
+    let outcomes = Heard<Bool>()
+    DropInLog.redirect {
+      [part = Departing(outcomes) { DropInLog.tell(.info, "the destination has ended") }] _ in
+      withExtendedLifetime(part) {}
+    }
+    #expect(outcomes.all == [])
+    DropInLog.redirect(to: nil)
+    // A concurrent test may log a line at this moment, and hold the destination until then.
+    try outcomes.wait("the end of the destination") { !$0.isEmpty }
+    #expect(outcomes.all == [true])
+  }
+
   /// The advice differs for the main queue, which no thread may run, and for all other queues.
   @Test(.blocking) func aCallbackThatWaitsIsLoggedWithItsQueue() throws {
     let lines = Heard<String>()

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import TestTraits
 import Testing
 import WormholeDropIns
@@ -123,5 +124,19 @@ import WormholeDropIns
     kept = []
     source.list = [1, 2, 3]
     #expect(heard == [1, 2])
+  }
+
+  private final class Whole: ObservableObject {
+    @Published var part = Departing?.none
+  }
+
+  /// As a part that takes leave of its owner in its `deinit`.
+  @Test(.blocking) func theEndOfAReplacedValueMayUseTheProperty() {
+    let whole = UncheckedBox(Whole())
+    let outcomes = Heard<Bool>()
+    whole.value.part = Departing(outcomes) { _ = whole.value.part }
+    #expect(outcomes.all == [])
+    whole.value.part = nil
+    #expect(outcomes.all == [true])
   }
 }

@@ -103,6 +103,43 @@ import Wormhole
     #expect(failures.count == 2)
   }
 
+  /// As a controller whose `deinit` stops its listening.
+  @Test(.blocking) func theEndOfAReplacedHandlerMayUseTheWormhole() {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    // A wormhole may be used from any thread.
+    nonisolated(unsafe) let same = wormhole
+    let outcomes = Heard<Bool>()
+    wormhole.failureHandler = {
+      [part = Departing(outcomes) { same.stopListeningForMessage(withIdentifier: "m") }] _ in
+      withExtendedLifetime(part) {}
+    }
+    #expect(outcomes.all == [])
+    wormhole.failureHandler = nil
+    #expect(outcomes.all == [true])
+  }
+
+  @Test(.blocking) func theEndOfAReplacedMessengerMayUseTheWormhole() {
+    final class FleetingMessenger: MMWormholeTransiting {
+      private let part: Departing
+      init(_ part: Departing) { self.part = part }
+      func writeMessageObject(
+        _ messageObject: (any NSCoding)?, forIdentifier identifier: String
+      ) -> Bool { false }
+      func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? { nil }
+      func deleteContent(forIdentifier identifier: String?) {}
+      func deleteContentForAllMessages() {}
+    }
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    // A wormhole may be used from any thread.
+    nonisolated(unsafe) let same = wormhole
+    let outcomes = Heard<Bool>()
+    wormhole.wormholeMessenger = FleetingMessenger(
+      Departing(outcomes) { same.stopListeningForMessage(withIdentifier: "m") })
+    #expect(outcomes.all == [])
+    wormhole.wormholeMessenger = Silent()
+    #expect(outcomes.all == [true])
+  }
+
   @Test(.blocking) func aMessengerThatTellsNobodyHasNotFailed() throws {
     let wormhole = try wormhole()
     let heard = Heard<String>()

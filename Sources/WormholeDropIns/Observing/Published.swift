@@ -80,7 +80,9 @@ public struct Published<Value> {
       }.value
       told.object?.send()
       for (_, observer) in told.observers where observer.gate.isOpen { observer.call(value) }
-      state.withLock { $0.value = new.value }
+      // The previous value is released without holding the lock, because its end may use the
+      // property.
+      state.withLock { swap(&$0.value, &new.value) }
     }
 
     func observe(_ observer: @escaping (Value) -> Void) -> AnyCancellable {
