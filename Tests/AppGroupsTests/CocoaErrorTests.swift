@@ -29,6 +29,38 @@ import Wormhole
     #expect(code(.full, "/read", read) == 640)
   }
 
+  @Test func eachReasonHasTheNumberThatDevicesUse() {
+    let numbers: [(WormholeError.Code, Int)] = [
+      (.cancelled, 3072), (.notFound, 4), (.refused, 513), (.readOnly, 642), (.full, 640),
+      (.timedOut, 255), (.stopped, 255), (.deadlock, 255), (.nested, 255),
+    ]
+    for (code, number) in numbers {
+      let error = WormholeError(code, "coordinate", "/write", because: "the test says so")
+      let cocoa = NSError.cocoa(error, of: [write])
+      #expect(cocoa.domain == NSCocoaErrorDomain)
+      #expect(cocoa.code == number, "\(code)")
+      #expect(cocoa.userInfo[NSFilePathErrorKey] as? String == "/write")
+      #expect(cocoa.userInfo[NSUnderlyingErrorKey] is WormholeError)
+    }
+  }
+
+  /// Of two options, the option with which nobody is asked: a change of metadata closes no file.
+  @Test func theOptionsOfAnIntentSayWhoIsAsked() {
+    let url = URL(fileURLWithPath: "/write")
+    func manner(_ options: NSFileCoordinator.WritingOptions) -> Coordinator.Intent.Manner {
+      NSFileAccessIntent.writingIntent(with: url, options: options).wanted.intent.manner
+    }
+    #expect(manner([]) == .usual)
+    #expect(manner([.forMoving, .forMerging, .forReplacing]) == .usual)
+    #expect(manner(.forDeleting) == .deleting)
+    #expect(manner(.contentIndependentMetadataOnly) == .unnoticed)
+    #expect(manner([.contentIndependentMetadataOnly, .forDeleting]) == .unnoticed)
+    #expect(NSFileAccessIntent.readingIntent(with: url).wanted.intent.manner == .usual)
+    let unsaved = NSFileAccessIntent.readingIntent(with: url, options: .withoutChanges).wanted
+    #expect(unsaved.intent.manner == .unsaved)
+    #expect(unsaved.isReading && !unsaved.isForUploading)
+  }
+
   /// In a path that is not a folder, no file can be used.
   @Test func itIsSoForTheCaller() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)

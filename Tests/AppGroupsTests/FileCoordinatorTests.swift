@@ -296,6 +296,22 @@ import WormholeSyscalls
     #expect(try copies(name) == [])
   }
 
+  /// The directory of temporary files belongs to all users.
+  @Test func onlyItsUserMayReadACopy() throws {
+    let name = UUID().uuidString
+    try folder.write("text", to: name)
+    var modes: [Int?] = []
+    NSFileCoordinator().coordinate(
+      readingItemAt: url(name), options: .forUploading, error: nil
+    ) { copy in
+      modes = [copy, copy.deletingLastPathComponent()].map {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: $0.path)
+        return (attributes?[.posixPermissions] as? NSNumber)?.intValue
+      }
+    }
+    #expect(modes == [0o600, 0o700])
+  }
+
   @Test func whatIsUploadedOnAQueueIsACopy() throws {
     let name = UUID().uuidString
     try folder.write("text", to: name)
