@@ -86,10 +86,17 @@ extension WCSession {
     return pairingState.map(connection.isOpen) ?? false
   }
 
+  /// Whether the session receives a kind of content now; the subscription may be an earlier one.
+  private func takes(_ kind: TakenKind?) -> Bool {
+    guard let taken = takenKinds, let kind else { return true }
+    return taken.contains(kind)
+  }
+
   // MARK: Transfers
 
   private func receive(_ message: Message, _ reception: Reception) throws {
-    guard !reception.isStopped, let connection, let delegate, isOpen(connection, for: message.id)
+    guard !reception.isStopped, let connection, let delegate,
+      takes(TransferKind(rawValue: message.kind)?.takenKind), isOpen(connection, for: message.id)
     else {
       // Stop before the redelivery, so that the message does not arrive in this reception again.
       reception.stopMessages()
@@ -112,8 +119,8 @@ extension WCSession {
   }
 
   private func receive(_ context: Context, _ reception: Reception) -> Bool {
-    guard !reception.isStopped, let connection, let delegate, let pairing = pairingState,
-      connection.isOpen(pairing)
+    guard !reception.isStopped, let connection, let delegate, takes(.context),
+      let pairing = pairingState, connection.isOpen(pairing)
     else {
       reception.decline()
       reviewLater()
