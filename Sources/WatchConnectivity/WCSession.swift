@@ -174,9 +174,21 @@ public class WCSession: NSObject, @unchecked Sendable {
   // MARK: Pairing
 
   /// The current pairing state; nil before the first activation, or if the state cannot be read.
+  ///
+  /// After a temporary failure, the observers of properties read the state again a second later.
   var pairingState: Pairing.State? {
     guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
-    return SilentCall.attempt { try look(at: pairing) }
+    var mayPass = false
+    let found = SilentCall.attempt { () throws(WormholeError) -> Pairing.State in
+      do throws(WormholeError) {
+        return try look(at: pairing)
+      } catch {
+        mayPass = error.mayPass
+        throw error
+      }
+    }
+    if found == nil, mayPass { pairingReader.retry() }
+    return found
   }
 
   func look(at pairing: Pairing) throws(WormholeError) -> Pairing.State {
@@ -196,7 +208,12 @@ public class WCSession: NSObject, @unchecked Sendable {
     guard activationState == .activated, let connection, let pairing = pairingState else {
       return false
     }
-    return DropInLog.attempt { try connection.isReachable(pairing) } ?? false
+    do throws(WormholeError) {
+      return try connection.isReachable(pairing)
+    } catch {
+      tryLater(error)
+      return false
+    }
   }
 
   /// Whether the phone has a watch; on the watch, whether the phone is paired with this watch.

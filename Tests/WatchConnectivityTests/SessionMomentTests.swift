@@ -33,4 +33,23 @@ import WormholeSyscalls
     sides.watch.takenKinds = nil
     try sides.watchSide.heard.wait("it") { $0.contains("\(kind) n=1") }
   }
+
+  /// No notice reports that the property can be read again.
+  @Test func aPropertyThatCouldNotBeReadIsReadAgainForItsObservers() throws {
+    let sides = try TwoSides()
+    try sides.pairing.setInRange(true)
+    try sides.activatePhone()
+    let (values, isRefused) = (Heard<Bool>(), Monitor(true))
+    let rule = FaultRule(
+      .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
+    let check = sides.phone.observers.add(
+      SessionObservers.Check { session in
+        let isFirst = isRefused.withLock { exchange(&$0, with: false) }
+        FaultPoints.with(isFirst ? [rule] : []) { values.add(session.isPaired) }
+      })
+    sides.phone.observers.review(sides.phone)
+    try values.wait("the second reading") { $0.count > 1 }
+    #expect(Array(values.all.prefix(2)) == [false, true])
+    check.cancel()
+  }
 }
