@@ -73,7 +73,10 @@ extension WCSession {
       throw WCError(
         .genericError, "the state of the pairing is unreadable, for the reason in the log")
     }
-    guard let connection else { throw WCError(.deviceNotPaired) }
+    guard let connection else {
+      guard pairing.active != nil else { throw WCError(.deviceNotPaired) }
+      throw WCError(.genericError, "the session is not connected with the active watch yet")
+    }
     if let obstacle = connection.obstacle(pairing) { throw obstacle }
     return (connection, pairing)
   }

@@ -52,4 +52,18 @@ import WormholeSyscalls
     #expect(Array(values.all.prefix(2)) == [false, true])
     check.cancel()
   }
+
+  /// A watch is paired, and the advice to pair one would be wrong.
+  @Test func aSideThatIsTakenIsNotReportedAsNoWatch() throws {
+    let sides = try TwoSides()
+    try sides.pairing.unpair()
+    try sides.activatePhone()
+    let other = try SharedContainer(directory: sides.container).join(as: "phone.other")
+    try sides.pairing.pair("other")
+    let error = #expect(throws: WCError.self) {
+      try sides.phone.updateApplicationContext(["n": 1])
+    }
+    #expect(error?.code == .genericError)
+    other.leave()
+  }
 }
