@@ -14,14 +14,28 @@ extension Pairing {
   ///
   /// The directory and its content are removed when the watch is unpaired or its app uninstalled.
   public func directory(of watch: String) throws -> String? {
-    guard let number = try currentDirectory(of: watch) else { return nil }
     let name = try Container.escape(watch)
-    try naming("create a directory for watch", watch) { () throws(Errno) in
-      let all = try Self.make("watches", in: container.storage.root.descriptor)
-      let own = try Self.make(name, in: all)
-      _ = try Self.make(number, in: own)
+    var attempts = 10
+    while let number = try currentDirectory(of: watch) {
+      attempts -= 1
+      do throws(WormholeError) {
+        try naming("create a directory for watch", watch) { () throws(Errno) in
+          let all = try Self.make("watches", in: container.storage.root.descriptor)
+          let own = try Self.make(name, in: all)
+          _ = try Self.make(number, in: own)
+        }
+      } catch {
+        // Another process has removed the watch's directory between two of the calls.
+        guard error.code == .notFound, attempts > 0 else { throw error }
+        continue
+      }
+      // A removal that follows this reading finds the new directory; an earlier removal may not.
+      if try currentDirectory(of: watch) == number {
+        return "\(container.storage.path)/watches/\(name)/\(number)"
+      }
+      try removeOldDirectories(of: watch)
     }
-    return "\(container.storage.path)/watches/\(name)/\(number)"
+    return nil
   }
 
   private func currentDirectory(of watch: String) throws(WormholeError) -> String? {

@@ -66,4 +66,43 @@ import WormholeSyscalls
     #expect(error?.code == .genericError)
     other.leave()
   }
+
+  // MARK: Directories
+
+  /// The removal of the watch's directories is over before the directory is made.
+  @Test func noDirectoryStaysForAWatchThatIsUnpairedMeanwhile() throws {
+    let folder = try TemporaryDirectory()
+    let container = folder.path + "/container"
+    let pairing = try Pairing(directory: container)
+    let (pause, found) = (FaultPause(), Heard<String>())
+    let asking = try WormholeSyscalls.Thread("asking") {
+      FaultPoints.with([FaultRule(.mkdir, path: "watches", .pause(pause))]) {
+        do {
+          found.add(try pairing.directory(of: "watch") ?? "none")
+        } catch {
+          found.add("\(error)")
+        }
+      }
+    }
+    let change = Result {
+      try eventually("it is about to make the directory") { pause.isReached }
+      try pairing.unpair()
+    }
+    pause.open()
+    asking.join()
+    try change.get()
+    #expect(found.all == ["none"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: container + "/watches") == [])
+  }
+
+  /// Another process has removed the directory above just before.
+  @Test func aDirectoryIsMadeAgainIfTheOneAboveIsGone() throws {
+    let folder = try TemporaryDirectory()
+    let pairing = try Pairing(directory: folder.path + "/container")
+    let rule = FaultRule(.mkdir, path: "watches", .fail(.noSuchFile))
+    var found: String?
+    try FaultPoints.with([rule]) { found = try pairing.directory(of: "watch") }
+    let directory = try #require(found)
+    #expect(FileManager.default.fileExists(atPath: directory))
+  }
 }
