@@ -81,7 +81,13 @@ extension Pairing {
       guard let watch = activeWatch, watch.isAppInstalled, watch.isComplicationEnabled else {
         return 0
       }
-      return max(0, limit - (budgetDay == day ? budgetUsed : 0))
+      return max(0, limit - (isBudget(for: day) ? budgetUsed : 0))
     }
+
+    /// Whether the current budget is the budget for transfers of a day.
+    ///
+    /// A process may read the clock just before midnight, and take its transfer after another
+    /// process has begun the next day's budget: the transfer counts for the next day.
+    func isBudget(for day: Int) -> Bool { [0, 1].contains(budgetDay &- day) }
   }
 }

@@ -148,7 +148,7 @@ public struct Pairing: Sendable {
     try update { state in
       isTaken = state.complicationTransfersLeft(day: day, limit: limit) > 0
       guard isTaken else { return }
-      if state.budgetDay != day { (state.budgetDay, state.budgetUsed) = (day, 0) }
+      if !state.isBudget(for: day) { (state.budgetDay, state.budgetUsed) = (day, 0) }
       state.budgetUsed += 1
     }
     return isTaken

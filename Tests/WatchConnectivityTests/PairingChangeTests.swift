@@ -113,6 +113,17 @@ import WormholePairings
     #expect(try pairing.state.budgetUsed == 1)
   }
 
+  /// A process has read the clock just before midnight, and another one just after.
+  @Test func aLateTransferOfThePreviousDayBeginsNoBudget() throws {
+    try pairing.setComplication(enabled: true)
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2))
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 2))
+    #expect(try pairing.state.budgetDay == 8)
+    #expect(try pairing.state.budgetUsed == 2)
+    #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 2))
+    #expect(try !pairing.takeComplicationTransfer(day: 7, limit: 2))
+  }
+
   @Test func aReturnedTransferCanBeTakenAgainOnItsDay() throws {
     try pairing.setComplication(enabled: true)
     #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1))
