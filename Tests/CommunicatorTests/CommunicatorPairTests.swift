@@ -171,6 +171,43 @@ import Testing
     try ends.wait("its end") { $0 == ["failure"] }
   }
 
+  /// Each call fails with the reachability that it requires, and returns no object to cancel.
+  @Test func nothingIsSentToAnAppThatIsNotInstalled() throws {
+    try pairing.uninstall(.watch)
+    let phone = Communicator(WCSession(role: .phone, place: .directory(container)))
+    defer { phone.session.end() }
+    try eventually("the phone is active") { phone.currentState == .activated }
+    let near = Communicator.Error.sessionIsNotReachable(
+      minimumReachability: .immediatelyReachable, actual: .notReachable)
+    let known = Communicator.Error.sessionIsNotReachable(
+      minimumReachability: .backgroundOnly, actual: .notReachable)
+    let ends = Heard<String>()
+    phone.send(ImmediateMessage(name)) {
+      ends.add("immediate \(($0 as? Communicator.Error) == near)")
+    }
+    let question = InteractiveImmediateMessage(identifier: name) { _ in ends.add("reply") }
+    phone.send(question) { ends.add("interactive \(($0 as? Communicator.Error) == near)") }
+    let message = phone.send(GuaranteedMessage(identifier: name)) { result in
+      guard case .failure(let error) = result else { return ends.add("guaranteed") }
+      ends.add("guaranteed \((error as? Communicator.Error) == known)")
+    }
+    let blob = phone.transfer(Blob(identifier: name, content: Data())) { result in
+      guard case .failure(let error) = result else { return ends.add("blob") }
+      ends.add("blob \((error as? Communicator.Error) == known)")
+    }
+    let info = phone.transfer(ComplicationInfo(content: ["n": 1])) { result in
+      guard case .failure(let error) = result else { return ends.add("complication") }
+      ends.add("complication \((error as? Communicator.Error) == known)")
+    }
+    let areSent = [message != nil, blob != nil, info != nil]
+    #expect(areSent == [false, false, false])
+    try ends.wait("all ends") { $0.count == 5 }
+    #expect(
+      ends.all.sorted() == [
+        "blob true", "complication true", "guaranteed true", "immediate true", "interactive true",
+      ])
+  }
+
   @Test func aBlobArrivesWithItsMetadata() throws {
     let sides = try Sides(container)
     let (heard, ends, name) = (Heard<String>(), Heard<String>(), name)

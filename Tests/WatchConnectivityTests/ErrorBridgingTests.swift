@@ -45,6 +45,39 @@ import WormholeSyscalls
     }
   }
 
+  /// Each code has its own next step, or none; a reason that contains one already stands alone.
+  @Test func theAdviceOfEachCodeFollowsItsReason() {
+    let role = """
+      set WORMHOLE_ROLE to 'phone' or 'watch', and WORMHOLE_CONTAINER or WORMHOLE_GROUP, or call \
+      WCSession.configure
+      """
+    let start = """
+      start the counterpart's program, or check the range with 'wormhole watchconnectivity state'
+      """
+    let advice: [WCError.Code: String] = [
+      .sessionNotSupported: role,
+      .sessionMissingDelegate: "set the delegate before calling activate()",
+      .sessionNotActivated: "call activate(), and wait for the delegate's callback",
+      .deviceNotPaired: "pair a watch with 'wormhole watchconnectivity pair'",
+      .watchAppNotInstalled: "install the app with 'wormhole watchconnectivity install watch'",
+      .companionAppNotInstalled: "install the app with 'wormhole watchconnectivity install phone'",
+      .notReachable: start,
+      .payloadTooLarge: "send less, or transfer a file",
+      .payloadUnsupportedTypes: "convert the value to a string or data",
+      .messageReplyTimedOut: "check whether the counterpart is suspended or overloaded",
+      .insufficientSpace:
+        "free space on the disk, or wait until the counterpart has handled its queue",
+      .sessionInactive: "activate the session again after its deactivation",
+    ]
+    for code in WCError.Code.allCases {
+      let end = advice[code].map { ": reason; \($0)" } ?? ": reason"
+      let text = WCError(code, "reason").localizedDescription
+      #expect(text.hasSuffix(end), "\(text)")
+      let advised = WCError(code, "reason", hasAdvice: true).localizedDescription
+      #expect(advised.hasSuffix(": reason"), "\(advised)")
+    }
+  }
+
   @Test func anErrorKeepsItsObjectInBothDirections() throws {
     #expect(WCError.errorDomain == "WCErrorDomain")
     #expect(WCError._nsErrorDomain == "WCErrorDomain")

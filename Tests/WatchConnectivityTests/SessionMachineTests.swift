@@ -35,6 +35,48 @@ import Testing
       #expect(machine.changes(to: now, active: "watch", of: role) == [])
     }
   }
+
+  /// An attempt ends with its callback: until then another activation begins nothing.
+  @Test func oneAttemptIsMadeAtATime() {
+    var machine = SessionMachine()
+    #expect(machine.activate(isInPlace: true) == [.attempt])
+    #expect(machine.activate(isInPlace: true) == [])
+    machine.activationFailed()
+    #expect(machine.activate(isInPlace: true) == [.attempt])
+    #expect(machine.activated(with: "watch") == [.observe, .tellActivation, .review])
+    #expect(machine.activate(isInPlace: true) == [.tellAgain])
+    #expect(machine.activate(isInPlace: false) == [.close, .holdBack(isTold: false)])
+    #expect(machine.activation == .inactive)
+  }
+
+  @Test func theQueueOfAnEndedSessionIsResumedOnce() {
+    var machine = SessionMachine()
+    #expect(machine.isHeldBack)
+    var resumes = [machine.end(), machine.end()]
+    _ = machine.activate(isInPlace: true)
+    _ = machine.activated(with: "watch")
+    resumes.append(machine.end())
+    #expect(resumes == [true, false, false])
+    #expect(machine.activation == .notActivated)
+    #expect(machine.watch == nil)
+  }
+
+  @Test func aChangeOfThePairingHasTheActionsOfItsKind() {
+    var machine = SessionMachine()
+    #expect(machine.pairingChanged(active: "watch") == [])
+    _ = machine.activate(isInPlace: true)
+    _ = machine.activated(with: nil)
+    #expect(machine.pairingChanged(active: nil) == [.review, .observe])
+    #expect(machine.pairingChanged(active: "watch") == [.connect, .review, .observe])
+    machine.connected(with: "watch")
+    #expect(machine.pairingChanged(active: "watch") == [.review, .observe])
+    #expect(machine.pairingChanged(active: nil) == [.disconnect, .review, .observe])
+    machine.connected(with: "watch")
+    let change = machine.pairingChanged(active: "other")
+    #expect(change == [.tellInactive, .disconnect, .holdBack(isTold: true)])
+    #expect(machine.activation == .inactive)
+    #expect(machine.pairingChanged(active: "watch") == [])
+  }
 }
 
 private struct World: WalkedState {

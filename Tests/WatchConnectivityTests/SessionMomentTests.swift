@@ -12,26 +12,21 @@ import WormholeSyscalls
 /// Calls at the moment when another thread or process changes the same state.
 @Suite(.blocking) struct SessionMomentTests {
   /// The session's queue has not ended the subscription yet.
-  @Test(arguments: ["info", "context"])
-  func contentOfAKindThatIsNoLongerTakenIsDeclined(kind: String) throws {
+  @Test func contentOfAKindThatIsNoLongerTakenIsDeclined() throws {
     let sides = try TwoSides()
     try sides.activate()
     try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
     sides.watch.work.suspend()
     sides.watch.takenKinds = []
     let isDeclined = Result {
-      if kind == "info" {
-        sides.phone.transferUserInfo(["n": 1])
-      } else {
-        try sides.phone.updateApplicationContext(["n": 1])
-      }
+      sides.phone.transferUserInfo(["n": 1])
       try eventually("it is declined") { sides.watch.connection?.reception?.isStopped == true }
     }
     sides.watch.work.resume()
     try isDeclined.get()
-    #expect(!sides.watchSide.heard.all.contains("\(kind) n=1"))
+    #expect(!sides.watchSide.heard.all.contains("info n=1"))
     sides.watch.takenKinds = nil
-    try sides.watchSide.heard.wait("it") { $0.contains("\(kind) n=1") }
+    try sides.watchSide.heard.wait("it") { $0.contains("info n=1") }
   }
 
   /// No notice reports that the property can be read again.
@@ -51,6 +46,7 @@ import WormholeSyscalls
     try values.wait("the second reading") { $0.count > 1 }
     #expect(Array(values.all.prefix(2)) == [false, true])
     check.cancel()
+    withExtendedLifetime(sides) {}
   }
 
   /// A watch is paired, and the advice to pair one would be wrong.
@@ -65,6 +61,26 @@ import WormholeSyscalls
     }
     #expect(error?.code == .genericError)
     other.leave()
+  }
+
+  // MARK: Observers
+
+  /// A cancelled one is called no more.
+  @Test func observersAreCalledInTheOrderOfTheirAddition() throws {
+    let (session, calls) = (WCSession(part: nil), Heard<Int>())
+    let tokens = (1...20).map { number in
+      session.observers.add(SessionObservers.Check { _ in calls.add(number) })
+    }
+    session.observers.review(session)
+    try calls.wait("all") { $0.count == 20 }
+    #expect(calls.all == Array(1...20))
+    for token in tokens.prefix(19) { token.cancel() }
+    session.observers.review(session)
+    try calls.wait("the last") { $0.count > 20 }
+    #expect(calls.all.suffix(1) == [20])
+    #expect(calls.count == 21)
+    for token in tokens { token.cancel() }
+    withExtendedLifetime(session) {}
   }
 
   // MARK: Directories
@@ -93,6 +109,7 @@ import WormholeSyscalls
     try change.get()
     #expect(found.all == ["none"])
     #expect(try FileManager.default.contentsOfDirectory(atPath: container + "/watches") == [])
+    withExtendedLifetime(folder) {}
   }
 
   /// Another process has removed the directory above just before.
@@ -104,5 +121,6 @@ import WormholeSyscalls
     try FaultPoints.with([rule]) { found = try pairing.directory(of: "watch") }
     let directory = try #require(found)
     #expect(FileManager.default.fileExists(atPath: directory))
+    withExtendedLifetime(folder) {}
   }
 }
