@@ -77,7 +77,7 @@ package struct WebRequestParser: Sendable {
     return Head(
       method: method, path: String(Substring(path)), headers: headers,
       staysOpen: version == "HTTP/1.1"
-        && !headers.contains { $0.name == "connection" && $0.value.lowercased() == "close" },
+        && !headers.contains { $0.name == "connection" && Self.hasClose($0.value) },
       length: try length(headers, method))
   }
 
@@ -131,6 +131,11 @@ package struct WebRequestParser: Sendable {
 
   private func text(_ bytes: ArraySlice<UInt8>) -> String? {
     String(validating: bytes, as: UTF8.self)
+  }
+
+  /// Whether a list of options of the connection contains its end.
+  private static func hasClose(_ options: String) -> Bool {
+    options.lowercased().split { ", \t".contains($0) }.contains("close")
   }
 
   private static func isToken(_ byte: UInt8) -> Bool {

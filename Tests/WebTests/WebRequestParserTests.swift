@@ -67,6 +67,18 @@ import WormholeSyscalls
     #expect(parse(text, by: 1).refusal?.status == status)
   }
 
+  @Test func aListOfConnectionOptionsMayContainTheEnd() {
+    func staysOpen(_ options: String) -> Bool? {
+      parse("GET / HTTP/1.1\r\nConnection: \(options)\r\n\r\n").requests.first?.staysOpen
+    }
+    for options in ["close", "Close", "TE, close", "close,TE", "TE ,\tClose"] {
+      #expect(staysOpen(options) == false, "\(options)")
+    }
+    for options in ["keep-alive", "TE, closed", ""] {
+      #expect(staysOpen(options) == true, "\(options)")
+    }
+  }
+
   @Test func aHeadIsBoundedBeforeItsEnd() {
     let long = String(repeating: "a", count: 9000)
     #expect(parse("GET /" + long).refusal?.status == 431)
