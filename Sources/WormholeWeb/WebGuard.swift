@@ -31,9 +31,9 @@ package struct WebGuard: Sendable {
       throw WebRefusal(421, "the host of the request is not this server's address")
     }
     let origin = request.header("origin")
-    let site = request.header("sec-fetch-site") ?? "none"
+    let site = request.header("sec-fetch-site")
     guard origin.map({ $0 == "http://\(host)" }) ?? !request.has("origin"),
-      ["none", "same-origin"].contains(site)
+      site.map({ ["none", "same-origin"].contains($0) }) ?? !request.has("sec-fetch-site")
     else { throw WebRefusal(403, "another page has caused the request") }
     let parts = request.path.utf8.dropFirst().split(
       separator: 0x2F, maxSplits: 1, omittingEmptySubsequences: false)

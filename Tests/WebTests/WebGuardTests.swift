@@ -49,4 +49,24 @@ import Testing
       #expect(try refusal(of: host, at: "0.0.0.0:90", port: 90) == 421, "\(host)")
     }
   }
+
+  /// A request that names its site twice has no site that can be trusted.
+  @Test func aRequestWithTwoSitesIsRefused() throws {
+    let gate = WebGuard(token: Self.token, try #require(WebAddress("127.0.0.1:90")), port: 90)
+    func refusal(_ sites: String...) -> Int? {
+      let fields = sites.map { WebRequest.Header("sec-fetch-site", $0) }
+      let host = WebRequest.Header("host", "127.0.0.1:90")
+      do throws(WebRefusal) {
+        _ = try gate.path(of: WebRequest(.get, "/\(Self.token)/state", [host] + fields))
+        return nil
+      } catch {
+        return error.status
+      }
+    }
+    #expect(refusal() == nil)
+    #expect(refusal("same-origin") == nil)
+    #expect(refusal("cross-site") == 403)
+    #expect(refusal("same-origin", "cross-site") == 403)
+    #expect(refusal("cross-site", "cross-site") == 403)
+  }
 }
