@@ -20,7 +20,7 @@ public final class TemporaryContainer: Sendable {
   /// Creates the directory; the first opening creates the container.
   public init() throws(WormholeError) {
     try TestGroups.use()
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+    let parent = temporaryParent
     let number = made.add(1, ordering: .relaxed).newValue
     // The clock distinguishes the directory from the remains of a process with the same process ID.
     let name = "wormhole-testing-\(Processes.current)-\(number)-\(Clocks.sinceBoot)"
@@ -61,6 +61,11 @@ public final class TemporaryContainer: Sendable {
 }
 
 private let made = Atomic<Int>(0)
+
+/// The parent of temporary directories: `TMPDIR`, or `/tmp` if the variable is empty or not set.
+var temporaryParent: String {
+  Processes.environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+}
 
 /// Removes the content of a directory, whatever bytes the names contain.
 func removeContents(_ directory: borrowing Descriptor) throws(Errno) {

@@ -38,7 +38,7 @@ public enum TestGroups {
     {
       return given
     }
-    let parent = Processes.environment("TMPDIR") ?? "/tmp"
+    let parent = temporaryParent
     sweep(parent)
     let own = ProcessIdentity.current
     let path = "\(parent)/\(prefix)\(own.process)-\(own.started)"
@@ -79,7 +79,7 @@ public enum TestGroups {
   ///
   /// A directory that cannot be removed remains for a person to inspect.
   private static func sweep(_ parent: String) {
-    guard let folder = try? Descriptor.open(path: parent, .readOnlyDirectory),
+    guard let folder = try? Descriptor.open(following: parent, .readOnlyDirectory),
       let names = try? folder.names()
     else { return }
     for name in names where name.begins(with: prefix) {

@@ -46,6 +46,32 @@ import WormholeSyscalls
     #expect(left.count == 1)
   }
 
+  @Test(.blocking) func theGroupsOfEndedTestsAreRemovedBehindALink() throws {
+    let home = try TemporaryDirectory()
+    let name = "wormhole-testing-groups-\(Int32.max)-1"
+    try home.descriptor.makeDirectory("real", mode: 0o700)
+    try home.descriptor.makeSymbolicLink("link", to: "real")
+    let real = try home.descriptor.open("real", [.readOnly, .directory])
+    try real.makeDirectory(name, mode: 0o700)
+    _ = try run(
+      .testGroups("group.test"), environment: ["WORMHOLE_ROOT=", "TMPDIR=\(home.path)/link"])
+    #expect(try !real.names().contains(name))
+  }
+
+  /// Otherwise the directory would be in the root directory, where it may be refused.
+  @Test(.blocking) func anEmptyTMPDIRIsAsNone() throws {
+    let outcome = try run(
+      .testGroups("group.test"), environment: ["WORMHOLE_ROOT=", "TMPDIR="])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let root = String(try #require(outcome.output.split(separator: "\n").last))
+    #expect(root.split(separator: "/").count == 2)
+    // Another test may remove the directory at the same time.
+    do throws(Errno) {
+      try removeContents(Descriptor.open(path: root, .readOnlyDirectory))
+      try Descriptor.removeDirectory(path: root)
+    } catch {}
+  }
+
   /// Its process cannot be seen from here.
   @Test(.blocking) func theGroupsOfATestInAnotherNamespaceAreLeft() throws {
     let home = try TemporaryDirectory()
