@@ -104,23 +104,25 @@ public final class TestProcess: Sendable {
     for child: Child, _ terminal: TerminalOutput?, _ ended: Monitor<ExitStatus?>
   ) throws(Errno) -> Thread {
     try Thread("test process") {
-      if let terminal {
-        // Until the output is complete, no other process gets the process ID.
-        try? child.waitUntilEnded()
-        terminal.drain()
+      // Until the output is complete, no other process gets the process ID.
+      try? child.waitUntilEnded()
+      terminal?.drain()
+      // The status is collected under the lock that each signal takes: no signal reaches another
+      // process that gets the process ID.
+      ended.signal { ended in
+        let ending: ExitStatus =
+          switch try? child.wait() {
+          case .exited(let status): .exited(status)
+          case .signalled(let signal): .signalled(signal)
+          case nil: .exited(-1)
+          }
+        ended = ending
       }
-      let ending: ExitStatus =
-        switch try? child.wait() {
-        case .exited(let status): .exited(status)
-        case .signalled(let signal): .signalled(signal)
-        case nil: .exited(-1)
-        }
-      ended.signal { $0 = ending }
     }
   }
 
   deinit {
-    if !hasEnded { try? child.send(.kill) }
+    try? kill()
     waiter.join()
   }
 
@@ -145,10 +147,12 @@ public final class TestProcess: Sendable {
   public func resume() throws(WormholeError) { try send(.go, "resume") }
 
   private func send(_ signal: Processes.Signal, _ verb: String) throws(WormholeError) {
-    // Another process may have the process ID once the process has ended.
-    guard !hasEnded else { return }
     do throws(Errno) {
-      try child.send(signal)
+      try ended.withLock { ended throws(Errno) in
+        // Another process may have the process ID once the process has ended.
+        guard ended == nil else { return }
+        try child.send(signal)
+      }
     } catch {
       guard error != .noSuchProcess else { return }
       throw WormholeError(error, verb + " program", name)
