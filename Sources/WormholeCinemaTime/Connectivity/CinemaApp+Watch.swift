@@ -5,6 +5,11 @@ internal import Wormhole
 extension CinemaApp {
   func beginWatch() throws {
     guard let member = connectivity.member else { return }
+    // The requests of an earlier run are still pending. They are noted before an image or an
+    // outcome can arrive, because each of these removes the note of its request.
+    let asked = try connectivity.asked
+    let tickets = try office.books.tickets(of: customer).filter { asked.contains($0.movie) }
+    keep { state in for ticket in tickets { state.asked[ticket.movie] = ticket.id } }
     try member.receive(kinds: ["ImageNote"]) { [weak self] message in
       try self?.receiveImage(message)
     }
@@ -15,10 +20,6 @@ extension CinemaApp {
       self?.forget(payload.qrCodes ?? [])
       self?.tryLater("the request for images was not delivered: \(outcome.status)")
     }
-    // The requests of an earlier run are still pending.
-    let asked = try connectivity.asked
-    let tickets = try office.books.tickets(of: customer).filter { asked.contains($0.movie) }
-    keep { state in for ticket in tickets { state.asked[ticket.movie] = ticket.id } }
   }
 
   private func forget(_ movies: [Movie.ID]) {
