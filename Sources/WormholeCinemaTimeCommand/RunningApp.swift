@@ -99,7 +99,9 @@ final class RunningApp {
       case ("down", nil, _): select(1)
       case ("left", nil, _), ("right", nil, _): break
       case (nil, nil, 0): alone = selected
-      case ("show", let word?, 2): alone = Movie.find(try number(word))
+      case ("show", let word?, 2):
+        guard let movie = Movie.find(try number(word)) else { throw Refusal.unknownMovie(word) }
+        alone = movie
       case (let word?, nil, 1) where Movie.find(typed: word) != nil:
         (selected, alone) = (Movie.find(typed: word), Movie.find(typed: word))
       case ("buy", nil, 1) where selected != nil: try tell("bought", side.buy(selected!.id))

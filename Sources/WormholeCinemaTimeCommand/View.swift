@@ -33,7 +33,7 @@ struct View {
   /// Returns the content of each line of the screen.
   func lines(columns: Int) -> [[Piece]] {
     var lines = [
-      [Piece("CinemaTime", .bold), Piece(" on the \(role.rawValue), for \(shown(customer))")]
+      [Piece("CinemaTime", .bold), Piece(" on the \(role.rawValue), for \(Self.shown(customer))")]
     ]
     lines.append([Piece(String(repeating: "─", count: min(columns, 60)), .dim)])
     if let alone = alone.flatMap(Movie.find) { return lines + only(alone) }
@@ -50,13 +50,13 @@ struct View {
     lines.append([Piece(tickets.isEmpty ? "No tickets" : "Tickets", .bold)])
     for ticket in tickets {
       guard let movie = Movie.find(ticket.movie) else { continue }
-      let note = [ticket.note, images.contains(movie.id) ? "" : "no image yet"]
+      let note = [Self.shown(ticket.note), images.contains(movie.id) ? "" : "no image yet"]
       lines.append([
         Piece(row(movie)), Piece(note.filter { !$0.isEmpty }.joined(separator: ", "), .dim),
       ])
     }
     lines.append([])
-    lines.append([Piece(shown(message), .dim)])
+    lines.append([Piece(Self.shown(message), .dim)])
     return lines
   }
 
@@ -69,7 +69,7 @@ struct View {
     }
     let text = ticket.note.isEmpty ? movie.ticketText : movie.ticketText(ticket.note)
     let code = (try? QRCode(text))?.lines ?? []
-    return lines + [[Piece("ticket \(ticket.note)")]] + code.map { [Piece($0, .code)] }
+    return lines + [[Piece("ticket \(Self.shown(ticket.note))")]] + code.map { [Piece($0, .code)] }
   }
 
   /// The content as a line of words.
@@ -105,13 +105,13 @@ struct View {
     return [
       "tickets": .array(
         tickets.map { ["movie": .integer(Int64($0.movie)), "id": .string($0.note)] }),
-      "left": .dictionary(Dictionary(left) { $1 }), "message": .string(shown(message)),
+      "left": .dictionary(Dictionary(left) { $1 }), "message": .string(Self.shown(message)),
       "images": .array(images.sorted().map { .integer(Int64($0)) }),
     ]
   }
 
   /// Replaces characters that would move the cursor.
-  private func shown(_ text: String) -> String {
+  static func shown(_ text: String) -> String {
     String(text.map { $0.unicodeScalars.contains(where: \.isControl) ? "?" : $0 })
   }
 }

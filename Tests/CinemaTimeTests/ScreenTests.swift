@@ -1,6 +1,8 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
 import WormholeCinemaTime
 import WormholeSyscalls
 
@@ -123,6 +125,41 @@ import WormholeSyscalls
     try eventually("the watch sells") { terminal.lines.contains { $0.contains("ticket 34340-1") } }
     try terminal.type("\u{1B}[Dstart\n")
     try terminal.shows("▸ Phone running")
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+    try terminal.isLeftAsItWas()
+  }
+
+  @Test func aFilmThatDoesNotExistIsNotShown() throws {
+    let terminal = try TerminalRun(.phone)
+    try terminal.type("show 99\n")
+    try terminal.shows("cannot find film '99'")
+    try terminal.end(15)
+  }
+
+  @Test func aSideThatWasJustKilledTakesNoOrder() throws {
+    let terminal = try TerminalRun(.phone, "both")
+    try terminal.shows("▸ Phone running, process ")
+    try terminal.type("kill\nbuy 5\n")
+    try terminal.shows("the phone does not run: start it first")
+    try terminal.type("quit\n")
+    #expect(try terminal.wait() == .exited(0))
+  }
+
+  /// Any program with write access to the container may have written any number of a ticket.
+  @Test(arguments: ["run", "both"])
+  func aTicketsNumberIsCutAndMovesNoCursor(_ verb: String) throws {
+    let terminal = try TerminalRun(.phone, verb)
+    let id = #"7\u001B[2J"# + String(repeating: "9", count: 60)
+    let text =
+      #"{"tickets":[{"id":"\#(id)","movie":34340,"customer":"me","history":[]}],"#
+      + #""returned":[],"sold":1,"takenBack":0}"#
+    let books = try JSONDecoder().decode(Books.self, from: Data(text.utf8))
+    try terminal.cinema.container.channel("tickets", of: Books.self).put(books)
+    try eventually("the ticket is shown") {
+      terminal.lines.contains { $0.contains("7?[2J999") }
+    }
+    #expect(!String(decoding: terminal.bytes, as: UTF8.self).contains("\u{1B}[2J"))
     try terminal.type("quit\n")
     #expect(try terminal.wait() == .exited(0))
     try terminal.isLeftAsItWas()

@@ -109,7 +109,7 @@ final class SideProcess: Sendable {
 
   /// Types a line into the app; returns false if it does not run.
   func type(_ line: String) -> Bool {
-    let keys = state.withLock { $0.isStopped || $0.child == nil ? nil : $0.keys }
+    let keys = state.withLock { $0.isStopped || $0.isKilled || $0.child == nil ? nil : $0.keys }
     guard let keys else { return false }
     return (try? keys.write(Array((line + "\n").utf8))) != nil
   }

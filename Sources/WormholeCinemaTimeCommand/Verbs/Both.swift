@@ -150,7 +150,9 @@ private final class BothSides: Sendable {
     let head = "\(isSelected ? "▸ " : "  ")\(name) \(side.condition.rawValue)\(process)"
     let films = Movie.all.map { movie in
       let left = side.feed["left"]?["\(movie.id)"]?.intValue.map { $0 == 0 ? "sold out" : "\($0)" }
-      let note = ticket(for: movie, of: side.role).map { "ticket \($0)" } ?? left ?? ""
+      let ticket = ticket(for: movie, of: side.role).map { "ticket \(View.shown($0))" }
+      // The books may contain a ticket's number of any length.
+      let note = String((ticket ?? left ?? "").prefix(width))
       let mark = isSelected && movie == state.movie ? "▸" : " "
       let title = "\(mark)\(movie.place) \(movie.time) \(movie.title)"
       return column(String(title.prefix(max(0, width - note.count - 1))), width - note.count) + note
