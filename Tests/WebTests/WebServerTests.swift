@@ -17,6 +17,7 @@ import WormholeSyscalls
         + "style-src 'nonce-\(nonce)'; connect-src 'self'; img-src data:; base-uri 'none'; "
         + "form-action 'none'; frame-ancestors 'none'",
       "X-Content-Type-Options: nosniff", "Referrer-Policy: no-referrer", "Cache-Control: no-store",
+      "Cross-Origin-Resource-Policy: same-origin", "Content-Type: text/html; charset=utf-8",
     ] {
       #expect(page.head.contains("\r\n\(line)\r\n"), "\(page.head)")
     }
@@ -100,9 +101,23 @@ import WormholeSyscalls
     let last = try site.connect()
     try last.ask("/\(site.token)/events")
     #expect(try last.reply().status == 503)
+    try last.waitForEnd()
     #expect(try site.get("/\(site.token)/state").status == 200)
     site.server.publish("all")
     for stream in streams { #expect(try stream.event() == "all") }
+  }
+
+  @Test func aStreamThatHasEndedMakesRoomForAnother() throws {
+    let site = try Site { $0.streams = 1 }
+    site.server.publish("1")
+    #expect(try site.stream().event() == "1")
+    try eventually("another stream begins") { (try? site.stream()) != nil }
+  }
+
+  /// The listener stays readable, and the server looks again after a while.
+  @Test func aServerWithoutDescriptorsAcceptsLater() throws {
+    let site = try Site(faults: [FaultRule(.accept, .fail(.tooManyOpenFiles))])
+    #expect(try site.get("/\(site.token)/state").status == 200)
   }
 
   /// Whatever number of connections say nothing, or half a request, the next one is served.
