@@ -6,8 +6,8 @@ internal import WormholeSyscalls
 
 /// What a machine says of itself every second: its members that run.
 ///
-/// A machine without members and channels sends fewer heartbeats. The beat states the
-/// interval, so no machine has to know why another one is quiet.
+/// A machine without running members, and without channels and queues that it shares, sends fewer
+/// heartbeats. The beat states the interval, so no machine has to know why another one is quiet.
 struct Heartbeat {
   struct MemberRun: Equatable {
     let incarnation: Incarnation
@@ -44,7 +44,7 @@ struct Heartbeat {
   let interval: Duration
 
   static let interval = Duration.seconds(1)
-  /// The interval of a machine where no member runs.
+  /// The interval of a machine that shares nothing at present.
   static let quietInterval = Duration.seconds(5)
   /// A machine cannot ask others to wait for it longer.
   private static let longestInterval = Duration.seconds(60)
