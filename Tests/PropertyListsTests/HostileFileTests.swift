@@ -130,6 +130,21 @@ import Testing
     #expect(BinaryPropertyList.seal(of: []) == nil)
   }
 
+  /// All containers are measured again if one contains a container with a lower number.
+  ///
+  /// The array with the number 2 contains such an array, as the files of some writers do; the array
+  /// with the number 3 has been measured by then.
+  @Test func aContainerThatIsMeasuredTwiceHasOneSize() throws {
+    let file = RawFile([[0xA2, 2, 3], [0xA0], [0xA1, 1], [0xA1, 4], [0x51, 0x61]])
+    var limits = PropertyListLimits()
+    limits.expandedBytes = 3 + 1 + 2 + 2 + 2
+    #expect(try BinaryPropertyList.decode(file.bytes, limits: limits) == [[[]], ["a"]])
+    limits.expandedBytes -= 1
+    expect(.limit(.expandedBytes)) {
+      _ = try BinaryPropertyList.decode(file.bytes, limits: limits)
+    }
+  }
+
   /// Time and memory follow the size of the file and not of its expansion.
   @Test func sharedReferencesAreCountedEachTime() throws {
     var limits = PropertyListLimits()

@@ -18,8 +18,13 @@ extension BinaryValidator {
   private mutating func walk() throws(PropertyListError) {
     var stack = [(object: layout.top, next: 0)]
     for object in notes.indices {
-      if objects.kind(of: object).isContainer { notes[object].reached = 0 }
       notes[object].mark = 0
+      let offset = objects.offset(of: object)
+      let head = objects.head(at: offset)
+      guard head.kind.isContainer else { continue }
+      notes[object].reached = 0
+      // The container's own size again: a measured container's note includes its children.
+      notes[object].bytes = head.start + head.length(referenceSize: layout.referenceSize) - offset
     }
     lastKeys = KeyRun()
     while let (object, next) = stack.last {
