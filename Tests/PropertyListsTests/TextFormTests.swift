@@ -36,6 +36,38 @@ import Testing
     #expect(try JSONPropertyList.encode(["$date": "x"]) == #"{"$$date":"x"}"#)
   }
 
+  /// A date, data and a real that JSON lacks are leaves, as in the other forms.
+  @Test(
+    arguments: [
+      .date(Date(timeIntervalSinceReferenceDate: 0.5)),
+      .date(Date(timeIntervalSinceReferenceDate: 1e300)), .data(Data([1, 2])), .real(.nan),
+    ] as [PropertyListValue])
+  func aValueThatJSONLacksIsOneObject(_ leaf: PropertyListValue) throws {
+    let depth = PropertyListLimits.default.depth
+    let deepest = (0..<depth).reduce(leaf) { value, _ in .array([value]) }
+    #expect(try json(JSONPropertyList.encode(deepest)) == deepest)
+    let value: PropertyListValue = [leaf, ["a": leaf]]
+    var limits = PropertyListLimits()
+    limits.objects = 5
+    let text = Array(try JSONPropertyList.encode(value, pretty: true, limits: limits).utf8)
+    #expect(try JSONPropertyList.decode(text, limits: limits) == value)
+    limits.objects = 4
+    expect(.limit(.objects)) { _ = try JSONPropertyList.decode(text, limits: limits) }
+  }
+
+  /// A dictionary with an escaped key stays a dictionary.
+  @Test func anEscapedDictionaryIsAContainer() throws {
+    func nested(_ depth: Int) -> String {
+      let start = String(repeating: "[", count: depth)
+      return start + #"{"$$date":1}"# + String(repeating: "]", count: depth)
+    }
+    let depth = PropertyListLimits.default.depth
+    let innermost: PropertyListValue = ["$date": 1]
+    let value = (1..<depth).reduce(innermost) { value, _ in .array([value]) }
+    #expect(try json(nested(depth - 1)) == value)
+    expect(.limit(.depth)) { _ = try json(nested(depth)) }
+  }
+
   /// What a Swift program reads where JSON has null, and the reverse.
   @Test func jsonsNullIsNil() throws {
     struct Seat: Codable, Equatable {

@@ -16,7 +16,7 @@ import FoundationEssentials
 /// exponent is read as an integer; reals always have a fraction or an exponent, with as few digits
 /// as reading back the same value needs. JSON's null is the text `$null`, nil in files. The same
 /// text in JSON is refused, because reading back would give null, and so is an integer beyond 64
-/// bits.
+/// bits. To the limits each value of the table is one object, as in the other forms.
 package enum JSONPropertyList {
   /// Reads a whole text.
   package static func decode(

@@ -27,6 +27,10 @@ struct JSONReader {
     let start = cursor.index
     switch cursor.byte {
     case UInt8(ascii: "{"):
+      if let value = readReserved() {
+        try stack.add(value, at: start)
+        return try readSeparators()
+      }
       cursor.index += 1
       try stack.open(isDictionary: true, at: start)
       cursor.skipSpace()
@@ -192,6 +196,35 @@ extension JSONReader {
       value = value << 4 | UInt32(digit)
       cursor.index += 1
     }
+    return value
+  }
+
+  /// Reads a dictionary that represents a leaf; nil, without moving, for every other dictionary.
+  ///
+  /// Such a dictionary is one object and no container to the writer, so to the limits too.
+  private mutating func readReserved() -> PropertyListValue? {
+    let start = cursor.index
+    if let leaf = try? readReservedPair() { return leaf }
+    cursor.index = start
+    return nil
+  }
+
+  private mutating func readReservedPair() throws(PropertyListError) -> PropertyListValue? {
+    let start = cursor.index
+    cursor.index += 1
+    cursor.skipSpace()
+    let key = cursor.index
+    guard cursor.skip("\"$") else { return nil }
+    cursor.index = key
+    let name = try readString()
+    cursor.skipSpace()
+    guard cursor.skip(":") else { return nil }
+    cursor.skipSpace()
+    let content = try readLeaf()
+    cursor.skipSpace()
+    guard cursor.skip("}") else { return nil }
+    let value = try meaning(of: .dictionary([name: content]), at: start)
+    if case .dictionary = value { return nil }
     return value
   }
 
