@@ -176,6 +176,29 @@ import Testing
     #expect(try foundation(Reopened()) == tree)
   }
 
+  /// Of several values for a key the last counts, also for a container that continues it.
+  @Test func aNestedContainerContinuesTheLastValueOfItsKey() throws {
+    struct Replaced: Encodable {
+      let number: Int?
+      func encode(to encoder: any Encoder) throws {
+        var top = encoder.container(keyedBy: PathKey.self)
+        var first = top.nestedContainer(keyedBy: PathKey.self, forKey: key("seat"))
+        try first.encode(1, forKey: key("a"))
+        if let number {
+          try top.encode(number, forKey: key("seat"))
+        } else {
+          try top.encode(["b": 2], forKey: key("seat"))
+        }
+        var last = top.nestedContainer(keyedBy: PathKey.self, forKey: key("seat"))
+        try last.encode(3, forKey: key("c"))
+      }
+    }
+    let replaced = try PropertyListValue(encoding: Replaced(number: nil))
+    #expect(replaced == ["seat": ["b": 2, "c": 3]])
+    // The number would remain, and the container disappear without a trace.
+    expect(.invalidValue) { _ = try BinaryEncoder().encode(Replaced(number: 7)) }
+  }
+
   @Test func anEncoderKnowsItsPlaceAndItsUser() throws {
     let hall = try #require(CodingUserInfoKey(rawValue: "hall"))
     let journal = Journal(hall: hall)

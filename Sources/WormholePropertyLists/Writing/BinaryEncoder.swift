@@ -200,14 +200,17 @@ extension BinaryWriter {
   }
 
   /// Returns the link of a key, which may already exist.
+  ///
+  /// Of several links of the key the last counts, so a nested container continues the last one.
   func nestedLink(in container: UInt32, key: String) -> UInt32 {
     let key = addKey(key)
+    var found = ElementLink.none
     var link = containers[Int(container)].first
     while link != ElementLink.none {
-      if links[Int(link)].key == key, links[Int(link)].value != ElementLink.removed { return link }
+      if links[Int(link)].key == key, links[Int(link)].value != ElementLink.removed { found = link }
       link = links[Int(link)].next
     }
-    return addLink(to: container, key: key)
+    return found == ElementLink.none ? addLink(to: container, key: key) : found
   }
 }
 
