@@ -32,6 +32,24 @@ import Testing
     }
   }
 
+  /// A writer that has written a key in one spelling does not write the other spelling.
+  @Test func aKeyIsFoundInItsOtherSpelling() throws {
+    for (ascii, unit) in Self.spellings {
+      let (plain, other) = (try text(UInt16(ascii)), try text(unit))
+      // Also beyond the number of keys that are compared one by one.
+      for more in [0, 1, 23, 24, 40] {
+        var value: PropertyListValue = .dictionary([plain: 7])
+        for index in 0..<more { value["another \(index)"] = 0 }
+        let document = try BinaryDecoder().open(BinaryPropertyList.encode(value))
+        for key in [plain, other] {
+          #expect(try BinaryDecoder().decode(Int.self, forKey: key, from: document) == 7)
+          #expect(BinaryDecoder().has(key, in: document))
+          #expect(!BinaryDecoder().has(key + "x", in: document))
+        }
+      }
+    }
+  }
+
   @Test func theLastValueOfAKeyInTwoSpellingsIsWritten() throws {
     struct Twice: Encodable {
       let keys: [String]

@@ -99,7 +99,21 @@ final class DecodingSession {
       places[object].cursor = UInt32(truncatingIfNeeded: found)
       return found
     }
-    return head.count <= 24 ? nil : indexed(key, in: object, head)
+    return head.count <= 24 ? respelled(key, head) : indexed(key, in: object, head)
+  }
+
+  /// Returns the position of an ASCII key that Swift takes for the same text as a key beyond ASCII.
+  private func respelled(_ key: String, _ head: ObjectHead) -> Int? {
+    guard key.utf8.contains(where: { $0 >= 0x80 }), let ascii = KeyTable.ascii(key) else {
+      return nil
+    }
+    return ascii.withUnsafeBytes { ascii in
+      document.read { objects in
+        (0..<head.count).first(where: {
+          objects.isString(objects.reference($0, of: head), ascii)
+        })
+      }
+    }
   }
 
   private func indexed(_ key: String, in object: Int, _ head: ObjectHead) -> Int? {
