@@ -297,6 +297,23 @@ import Testing
     #expect(try BinaryDecoder().decode([String?].self, from: BinaryEncoder().encode(tree)) == [nil])
   }
 
+  /// Foundation's decoders report a value not found, and not a string, in this case.
+  @Test func nilInPlaceOfAValueIsAMissingValue() throws {
+    let list = try BinaryEncoder().encode(["seats": [1, nil] as [Int?]])
+    explains(
+      .missingValue, "cannot read property list at 'seats[1]': null where Int is expected"
+    ) { _ = try BinaryDecoder().decode([String: [Int]].self, from: list) }
+    let none = try BinaryEncoder().encode(["seat": Int?.none])
+    explains(
+      .missingValue, "cannot read property list at 'seat': null where Bool is expected"
+    ) { _ = try BinaryDecoder().decode([String: Bool].self, from: none) }
+    expect(.missingValue) { _ = try BinaryDecoder().decode([String: [Int]].self, from: none) }
+    let text = try BinaryEncoder().encode(["seat": "$null"])
+    explains(
+      .typeMismatch, "cannot read property list at 'seat': a string where Bool is expected"
+    ) { _ = try BinaryDecoder().decode([String: Bool].self, from: text) }
+  }
+
   @Test(arguments: ["x", "ü"]) func aStringMayBeAsLongAsAFile(character: String) throws {
     // Made of pieces, in a hundredth of the time.
     let piece = String(repeating: character, count: 1024)

@@ -90,12 +90,14 @@ extension DecodingSession {
     return value
   }
 
+  /// Returns the error for an object of another type; nil is a missing value, as with Foundation.
   func mismatch(_ type: any Any.Type, _ object: Int) -> any Error {
-    let name = head(of: object).kind.name
-    return DecodingError.typeMismatch(
-      type,
-      DecodingError.Context(
-        codingPath: path(of: object), debugDescription: "\(name) where \(type) is expected"))
+    let isNil = isNull(object)
+    let name = isNil ? "null" : head(of: object).kind.name
+    let context = DecodingError.Context(
+      codingPath: path(of: object), debugDescription: "\(name) where \(type) is expected")
+    return isNil
+      ? DecodingError.valueNotFound(type, context) : DecodingError.typeMismatch(type, context)
   }
 
   func corrupted(_ reason: String, _ object: Int) -> any Error {
