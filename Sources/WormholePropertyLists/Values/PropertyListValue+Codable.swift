@@ -8,6 +8,8 @@ extension PropertyListValue: Codable {
   /// form.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
+    // Also if another type hands its encoder on to this value.
+    if encoder is PlaceEncoder { return try container.encode(self) }
     switch self {
     case .dictionary(let value): try container.encode(value)
     case .array(let value): try container.encode(value)
@@ -27,6 +29,11 @@ extension PropertyListValue: Codable {
   /// and a format without dates or data returns its replacements.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
+    // Also if another type hands its decoder on to this value.
+    if decoder is ObjectDecoder {
+      self = try container.decode(PropertyListValue.self)
+      return
+    }
     if let value = try? container.decode(Bool.self) {
       self = .boolean(value)
     } else if let value = try? container.decode(Int64.self) {
