@@ -88,6 +88,22 @@ import Testing
     }
     #expect(unreadable == [])
   }
+
+  /// The file has the first spelling of a key for all, and a reader counts that one.
+  @Test(arguments: [("e\u{301}", "é"), ("\u{212A}", "K"), ("é", "e\u{301}"), ("K", "\u{212A}")])
+  func aKeyInAnotherSpellingCountsAsWritten(_ first: String, _ other: String) {
+    let rest = String(repeating: "a", count: 99)
+    let start: [PropertyListValue] = [[first + rest: true]]
+    let list = PropertyListValue.array(
+      start + Array(repeating: [other + rest: true], count: 20))
+    var limits = PropertyListLimits()
+    let unreadable = stride(from: 20, through: 10_000, by: 5).filter { bytes in
+      limits.expandedBytes = bytes
+      guard let file = try? BinaryPropertyList.encode(list, limits: limits) else { return false }
+      return (try? BinaryPropertyList.decode(file, limits: limits)) == nil
+    }
+    #expect(unreadable == [])
+  }
 }
 
 /// Expects a failure of one kind.

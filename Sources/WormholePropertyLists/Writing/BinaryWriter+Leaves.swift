@@ -146,7 +146,7 @@ extension BinaryWriter {
         keys.find(key, orInsert: next)
       }
     guard let same = known else { return add(key) }
-    repeatedBytes &+= Self.size(ofText: key.utf16.count, unit: 2)
+    repeatedBytes &+= size(of: same)
     return same
   }
 
@@ -155,7 +155,7 @@ extension BinaryWriter {
     let next = UInt32(truncatingIfNeeded: offsets.count)
     let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
     if let known {
-      repeatedBytes &+= Self.size(ofText: key.count, unit: 1)
+      repeatedBytes &+= size(of: known)
       return known
     }
     let object = begin()
@@ -164,9 +164,12 @@ extension BinaryWriter {
     return object
   }
 
-  /// Returns the size of a text in bytes, including its head.
-  private static func size(ofText count: Int, unit: Int) -> Int {
-    count * unit + (count < 0xF ? 1 : 2 + width(of: count))
+  /// Returns the size of a leaf in bytes, including its head.
+  ///
+  /// The leaves follow each other directly.
+  private func size(of leaf: UInt32) -> Int {
+    let next = Int(leaf) + 1
+    return (next < offsets.count ? offsets[next] : bytes.count) - offsets[Int(leaf)]
   }
 
   private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
