@@ -2,9 +2,10 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
-import WormholeBridge
 import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import WormholeBridge
 
 /// A proxy with a directory that its owner has closed to the bridge.
 @Suite(.blocking) struct ClosedProxyTests {
@@ -47,5 +48,34 @@ import WormholeSyscalls
     #expect(throws: WormholeError.self) {
       try FaultPoints.with([rule]) { _ = try Residents(container, carrier, watch) }
     }
+  }
+
+  /// The other machine forgets an outcome as soon as this machine has confirmed its receipt.
+  @Test func anOutcomeForAClosedProxyWaits() throws {
+    let machines = try TwoMachines()
+    _ = try machines.send(1) { $0.wantsOutcome = true }
+    _ = try machines.published()
+    let claimed = try machines.names("here/members/bob/claimed").first
+    let name = try #require(claimed.flatMap { ClaimedName($0)?.name })
+    let flow = "0123456789abcdef"
+    let bundle = FlowBundle(
+      flow: flow, generation: 1, first: 1, before: .start, now: 0,
+      entries: [FlowEntry(.outcome(.delivered), to: "bob", name)], bodies: [nil])
+    machines.kill()
+    let rule = FaultRule(
+      .open, path: "here/members/bob", persistent: true, .fail(.accessDenied))
+    var refusal: WormholeError?
+    try FaultPoints.with([rule]) {
+      let residents = try Residents(machines.here, Carrier(machines.here))
+      let out = try BridgeFolder(["out", TwoMachines.thereName], of: machines.here.storage)
+      let incoming = try InFlow(from: TwoMachines.thereName, residents, Refusals(out))
+      try incoming.begin(flow)
+      refusal = try failure { _ = try incoming.receive([(bundle, 0)]) }
+    }
+    #expect(refusal?.code == .permissionDenied)
+    #expect(try machines.names("here/members/al/receipts") == [])
+    machines.kill()
+    _ = try machines.opened().here.incoming.receive([(bundle, 0)])
+    #expect(try machines.names("here/members/al/receipts").count == 1)
   }
 }

@@ -172,7 +172,7 @@ package final class InFlow {
     case .dropped: if !Mutants.has(.keepDropped) { try pieces.remove(entry.name) }
     case .outcome(let status):
       // Only the machine to which the message went may say how it ended.
-      guard let proxy = receiver(of: entry) else { return }
+      guard let proxy = try receiver(of: entry) else { return }
       if proxy.machine != machine {
         // A past home with pieces alone does not decide: the present home gets the message. A past
         // home with the whole message refuses the message once more.
@@ -188,7 +188,7 @@ package final class InFlow {
       }
       intake.settled[proxy.resident] = proxy
     case .returned:
-      guard let proxy = receiver(of: entry) else { return }
+      guard let proxy = try receiver(of: entry) else { return }
       // The next start of the bridge would claim the message again for its old number.
       guard (try? isFree(entry)) == true else {
         throw WormholeError(
@@ -261,8 +261,13 @@ package final class InFlow {
 
   /// The proxy of a receiver to which this machine has sent, if the other machine is its home, or
   /// was.
-  private func receiver(of entry: FlowEntry) -> Proxy? {
-    residents[entry.resident].flatMap { residents.isHome(machine, of: $0) ? $0 : nil }
+  ///
+  /// The entry waits if the owner has closed a directory of the proxy.
+  private func receiver(of entry: FlowEntry) throws(WormholeError) -> Proxy? {
+    guard let proxy = try residents.receiver(entry.resident),
+      residents.isHome(machine, of: proxy)
+    else { return nil }
+    return proxy
   }
 
   /// Returns the file for the receiver's inbox, and the size of the file that was sent with it;
