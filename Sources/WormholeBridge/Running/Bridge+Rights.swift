@@ -8,8 +8,11 @@ extension Bridge {
   ///
   /// The refusal of a reply is only noted: another machine has named its subject.
   func take(refusal failure: RelayFailure) {
+    guard case .notPermitted(let subject) = failure.kind else {
+      return note(trouble: failure.reason)
+    }
     note(trouble: "the servers refuse a right: \(failure.reason)")
-    guard case .notPermitted(let subject) = failure.kind, let rights = try? rights() else { return }
+    guard let rights = try? rights() else { return }
     let own = [Subjects.words(to: place.machine), link?.subjects?.heartbeats]
     let isInbox = subject.begins(with: "_INBOX.\(place.machine).")
     guard failure.reason.lowercased().contains("subscription"), own.contains(subject) || isInbox
