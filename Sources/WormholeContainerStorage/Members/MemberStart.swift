@@ -195,16 +195,14 @@ extension MemberDirectory {
   package func removeLaunch() throws(WormholeError) -> Bool {
     let operation = "remove the launch command of"
     guard let place = try startPlace(making: false) else { return false }
-    do throws(Errno) {
-      try place.directory.descriptor.unlink(place.file)
-    } catch {
-      guard error == .noSuchFile else { throw WormholeError(error, operation, name) }
-      return false
+    return try naming(operation, name) { () throws(Errno) in
+      let removed: Void? = try ignoring(
+        .noSuchFile, place.directory.descriptor.unlink(place.file))
+      // Also if the file is missing: an earlier call may have removed it, and failed here. Some
+      // file systems sync no directory.
+      try ignoring(.invalidArgument, place.directory.sync.sync(place.directory.descriptor))
+      return removed != nil
     }
-    try naming(operation, name) { () throws(Errno) in
-      try place.directory.sync.sync(place.directory.descriptor)
-    }
-    return true
   }
 
   /// Whether a `start.plist` is in the directory of a member of a group's container, where no

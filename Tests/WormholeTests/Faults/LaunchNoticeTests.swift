@@ -37,6 +37,13 @@ import WormholeSyscalls
     }
     #expect(try meeting.container.launchCommand(of: "watch") == nil)
     try heard.wait("it is told") { !$0.isEmpty }
+    // The repetition finds no command, and syncs the removal.
+    var hasRemoved = true
+    let calls = try FaultPoints.with {
+      hasRemoved = try meeting.container.removeLaunch(of: "watch")
+    }
+    #expect(!hasRemoved)
+    #expect(calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix("members/watch") }, "\(calls)")
     watch.stop()
   }
 
