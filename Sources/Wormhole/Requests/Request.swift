@@ -166,13 +166,15 @@ extension Member {
     _ answer: @escaping @Sendable (Question) async throws -> Answer
   ) -> Subscription {
     let hands = LiveHands(mostBytes: live.container.options.maximumValueBytes)
-    let tasks = CallTasks()
+    let (tasks, name) = (CallTasks(), live.home.name)
     return live.respond(toKind: kind ?? MessageKind.name(of: type), on: nil, tasks: tasks) {
       request in
       guard hands.take(request.core) else { return request.refuse(LiveMailbox.tooMuch) }
       tasks.begin {
         defer { hands.release(request.core) }
         guard !request.core.isLate else { return request.core.tellLate() }
+        // The subscription may have ended since the request reached it.
+        guard !Task.isCancelled else { return request.refuseUnheard(by: name) }
         do {
           try request.reply(await answer(request.value(as: type)))
         } catch {
@@ -382,6 +384,12 @@ private final class LiveHandler: Stoppable {
   }
 }
 
+extension Request {
+  fileprivate func refuseUnheard(by name: String) {
+    refuse("'\(name)' has no handler for requests of kind '\(kind)' any more")
+  }
+}
+
 extension LiveMailbox {
   static var tooMuch: String { "too many requests wait for the queue of the handler" }
 
@@ -393,7 +401,7 @@ extension LiveMailbox {
     let call = { @Sendable (request: Request) in
       // The handler may have been stopped since the request reached it.
       if gate.call({ handler(request) }) { return }
-      request.refuse("'\(name)' has no handler for requests of kind '\(request.kind)' any more")
+      request.refuseUnheard(by: name)
     }
     let calls = queue.map { queue in
       LiveCalls<Request>(on: queue, mostBytes: container.options.maximumValueBytes, call)
