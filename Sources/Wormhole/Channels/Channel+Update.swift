@@ -87,14 +87,14 @@ extension Channel {
         after = before
         return .none
       }
-      isFound = isUnchanged(before, after)
+      isFound = isUnchanged(before, after) && (durability != .power || content.isSynced)
       if isFound { return .none }
       latest = count.next
       // A changed value expires when the value would have.
       let until = opened.flatMap { $0.file.isExpired ? nil : $0.file.header.until }
       return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
     }
-    // An earlier call may have made the change, without its sync.
+    // An earlier call may have made the change, without the sync of the name.
     if isFound, durability == .power { try writer.slot.syncName("update channel") }
     return (after, latest)
   }

@@ -50,9 +50,9 @@ extension SharedContainer {
     ) { contents in
       for (part, content) in zip(parts, contents) { try part.open(content) }
       try body()
-      return try parts.map { try $0.change() }
+      return try parts.map { try $0.change(durability) }
     }
-    // An earlier call may have made the change, or a part of the change, without its sync.
+    // An earlier call may have made the change, or a part of it, without the sync of the name.
     guard durability == .power else { return }
     for part in parts where part.isFound { try part.slot.syncName("update channels") }
   }
@@ -64,7 +64,7 @@ private protocol UpdatePart: AnyObject {
   /// Whether the last change has found the value as it is to be.
   var isFound: Bool { get }
   func open(_ content: Slot.Content) throws(WormholeError)
-  func change() throws(WormholeError) -> SlotChange
+  func change(_ durability: Durability) throws(WormholeError) -> SlotChange
 }
 
 private final class Part<Value: Codable & Sendable>: UpdatePart {
@@ -74,6 +74,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
   private var before: Value?
   private var until: Date?
   private var count = VersionCount(0)
+  private var isSynced = true
   private(set) var isFound = false
   var after: Value?
 
@@ -92,6 +93,7 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
     }
     until = opened.flatMap { $0.file.isExpired ? nil : $0.file.header.until }
     after = before
+    isSynced = content.isSynced
     do throws(WormholeError) {
       count = try writer.count(content)
     } catch {
@@ -102,8 +104,8 @@ private final class Part<Value: Codable & Sendable>: UpdatePart {
     }
   }
 
-  func change() throws(WormholeError) -> SlotChange {
-    isFound = isUnchanged(before, after)
+  func change(_ durability: Durability) throws(WormholeError) -> SlotChange {
+    isFound = isUnchanged(before, after) && (durability != .power || isSynced)
     if isFound { return .none }
     return .put(try writer.seal(after, count, until: until, "update channel"), note: count.note)
   }

@@ -105,6 +105,7 @@ struct SlotWriter {
     var hasExpired = false
     _ = try commit(
       "clear", ifVersion: nil, nil, erasing: true,
+      isRepeatable: false,
       unless: { content in
         hasExpired = until(content).map { $0 <= moment } ?? false
         return !hasExpired
@@ -126,18 +127,19 @@ struct SlotWriter {
   func clear(
     ifVersion expected: Int?, _ durability: Durability?, erasing: Bool
   ) throws(WormholeError) -> Int {
-    try commit(
+    let isPower = durability ?? container.options.durability == .power
+    return try commit(
       "clear", ifVersion: expected, durability, erasing: erasing,
-      unless: { !erasing && isClear($0) }
-    ) {
-      count throws(WormholeError) in
+      unless: { !erasing && isClear($0) && (!isPower || $0.isSynced) }
+    ) { count throws(WormholeError) in
       try sealNothing(count, "clear channel")
     }
   }
 
   private func commit(
     _ operation: String, ifVersion expected: Int?, _ durability: Durability?,
-    erasing: Bool = false, unless isDone: (Slot.Content) -> Bool = { _ in false },
+    erasing: Bool = false, isRepeatable: Bool = true,
+    unless isDone: (Slot.Content) -> Bool = { _ in false },
     _ file: (_ count: VersionCount) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Int {
     try WormholeError.writing("\(operation) channel", name) {
@@ -160,8 +162,10 @@ struct SlotWriter {
         version = count.next
         return .put(try file(count), note: count.note)
       }
-      // An earlier call may have made the change, without its sync.
-      if outcome == .unchanged, level == .power { try slot.syncName("\(operation) channel") }
+      // An earlier call may have made the change, without the sync of the name.
+      if outcome == .unchanged, level == .power, isRepeatable {
+        try slot.syncName("\(operation) channel")
+      }
       return version
     }
   }

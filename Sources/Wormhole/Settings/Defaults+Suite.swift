@@ -61,12 +61,13 @@ extension Defaults {
           isOfBody = true
           throw error
         }
-        guard let after = changed else { return .none }
+        let isDurable = container.options.durability != .power || content.isSynced
+        guard let after = changed ?? (isDurable ? nil : before) else { return .none }
         let count = try writer.count(content)
         written = (count.next, after)
         return .put(try writer.seal(after, count, "write defaults"), note: count.note)
       }
-      // An earlier call may have made the change, without its sync.
+      // An earlier call may have made the change, without the sync of the name.
       if outcome == .unchanged, container.options.durability == .power {
         try slot.syncName("write defaults")
       }

@@ -65,10 +65,7 @@ extension Commit {
       }
       staged?.isNameDurable.store(true, ordering: .releasing)
     } catch {
-      throw WormholeError(
-        .notDurable, operation(), slot.name,
-        because: "the change is done, but the directory could not be synced: \(error)",
-        hint: "write the value again, because a power cut may undo the change", errno: error)
+      throw slot.unsynced(operation(), error)
     }
   }
 

@@ -44,18 +44,22 @@ extension Slot {
 
   /// Makes the name of the present value durable, where a change finds that an earlier call has
   /// made the change, and perhaps could not sync it.
+  ///
+  /// Where the file system syncs no directory, the earlier call has failed for that reason, and
+  /// repeating the call would not help.
   package func syncName(_ operation: String) throws(WormholeError) {
     guard let directory = try openDirectory(operation), !Mutants.has(.noDirectorySync) else {
       return
     }
-    do throws(Errno) {
-      try directory.syncNames()
-    } catch {
-      throw WormholeError(
-        .notDurable, operation, name,
-        because: "the change is done, but the directory could not be synced: \(error)",
-        hint: "write the value again, because a power cut may undo the change", errno: error)
-    }
+    if let failure = directory.trySyncNames() { throw unsynced(operation, failure) }
+  }
+
+  /// The error of a change whose name could not be synced.
+  func unsynced(_ operation: String, _ failure: Errno) -> WormholeError {
+    WormholeError(
+      .notDurable, operation, name,
+      because: "the change is done, but the directory could not be synced: \(failure)",
+      hint: "write the value again, because a power cut may undo the change", errno: failure)
   }
 
   /// The caller's note about the value that a change has found; nil if another process has written

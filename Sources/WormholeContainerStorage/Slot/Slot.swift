@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// A value that processes share, with its lock: a directory that contains `value.plist`,
@@ -50,6 +51,15 @@ package final class Slot: Sendable {
     ///
     /// Only a change gets this case, because a change may replace the value; readers get an error.
     case tooLarge(Int)
+
+    /// Whether a power cut leaves the content, once its name is synced.
+    package var isSynced: Bool {
+      switch self {
+      case .nothing: true
+      case .value(let bytes, recovered: false): BinaryPropertyList.isMarkedSynced(bytes)
+      case .value, .damaged, .tooLarge: false
+      }
+    }
   }
 
   /// The files of a slot, by names that the kernel takes without conversion.

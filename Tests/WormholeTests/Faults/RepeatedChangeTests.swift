@@ -64,4 +64,38 @@ import WormholeSyscalls
     #expect(syncs.count == 1, "\(syncs)")
     #expect(try defaults.integer(forKey: "seats") == 2)
   }
+
+  /// Another call has put the value, and a power cut would undo that.
+  @Test func aValueThatWasPutWithoutASyncIsWrittenAgain() throws {
+    func isFileSynced(_ change: () throws -> Void) throws -> Bool {
+      try FaultPoints.with { try change() }
+        .contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/next") }
+    }
+    try seats.put(0)
+    let wasSynced = try isFileSynced { try seats.put(1, durability: .process) }
+    #expect(try isFileSynced { try seats.update { $0 = 1 } } != wasSynced)
+    #expect(try !isFileSynced { try seats.update { $0 = 1 } }, "once")
+    let wasClearSynced = try isFileSynced { try seats.clear(durability: .process) }
+    #expect(try isFileSynced { try seats.clear() } != wasClearSynced)
+    #expect(try !isFileSynced { try seats.clear() }, "once")
+    let rows: Channel<Int> = meeting.container.channel("rows")
+    try rows.put(0)
+    let wasRowSynced = try isFileSynced { try rows.put(1, durability: .process) }
+    func updateBoth() throws { try meeting.container.update(rows, seats) { ($0, $1) = (1, nil) } }
+    #expect(try isFileSynced(updateBoth) != wasRowSynced)
+    #expect(try !isFileSynced(updateBoth), "once")
+  }
+
+  /// There, no call can make a name durable, and no repetition changes that.
+  @Test func whereNoDirectoryCanBeSyncedTheRepetitionSucceeds() throws {
+    try seats.put(1)
+    let rule = FaultRule(
+      .fsync, path: "/channels/seats", number: 2, persistent: true, .fail(.invalidArgument))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try seats.update { $0 = 2 } }
+      #expect(error.code == .notDurable)
+      try seats.update { $0 = 2 }
+    }
+    #expect(try seats.metadata?.version == 2)
+  }
 }
