@@ -16,6 +16,8 @@ import WormholeSyscalls
     let sides = try TwoSides()
     try sides.activate()
     try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
+    // The review that has begun to receive subscribes to contexts last.
+    sides.watch.work.sync {}
     sides.watch.work.suspend()
     sides.watch.takenKinds = []
     let isDeclined = Result {

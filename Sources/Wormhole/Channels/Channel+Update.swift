@@ -15,8 +15,9 @@ extension Channel {
   ///
   /// Setting the value to nil clears the channel. If the value is `Equatable` and the body leaves
   /// it equal, nothing is changed and no watcher is notified; to notify with an equal value, use
-  /// `put(_:ifVersion:durability:)`. The body receives nil for an expired value; a changed value
-  /// expires when the value before it would have.
+  /// `put(_:ifVersion:durability:)`. Only with `.power` is an equal value that was put without a
+  /// sync written again, under the next version. The body receives nil for an expired value; a
+  /// changed value expires when the value before it would have.
   ///
   /// The body runs on the calling thread. If another process takes the lock over because this
   /// process is suspended, the body runs again, on a newer value, and its earlier changes are

@@ -44,7 +44,7 @@ public struct Channel<Value: Codable & Sendable>: Sendable {
   /// Clears the value; the version continues to rise.
   ///
   /// Watchers are notified. A channel that is clear already, or was never written, stays
-  /// unchanged.
+  /// unchanged; only with `.power` is a channel that was cleared without a sync cleared once more.
   ///
   /// The previous value may stay readable on the disk: in case the latest value is damaged, the
   /// container stores one previous value of each channel until later values replace it.

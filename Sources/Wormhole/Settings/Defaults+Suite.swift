@@ -7,7 +7,8 @@ extension Defaults {
   /// Changes several keys at once, and returns the suite's new version; nil if no value differs
   /// from before.
   ///
-  /// As ``update(_:)``.
+  /// As ``update(_:)``. With `.power`, equal values that were written without a sync are written
+  /// again, and the new version is returned.
   package func change(
     _ body: (inout [String: PropertyListValue]) throws(WormholeError) -> Void
   ) throws(WormholeError) -> Int? {

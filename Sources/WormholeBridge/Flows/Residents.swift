@@ -26,8 +26,9 @@ package final class Residents {
     }
   }
 
-  /// Keeps a proxy, unless its owner has closed one of its directories to this user: the other
-  /// proxies need not wait for that, as with directories that cannot be opened at all.
+  /// Keeps a proxy, unless the owner has closed a directory of the proxy to this user.
+  ///
+  /// The other proxies continue until an outcome for the closed proxy arrives.
   private func keepIfOpen(_ proxy: Proxy) throws(WormholeError) -> Bool {
     do throws(WormholeError) {
       try keep(proxy)
@@ -179,8 +180,7 @@ package final class Residents {
 
   /// Opens the proxies of a machine again: another tool may have removed a directory.
   ///
-  /// After a failure, the caller must repeat the call: the bridge drops an outcome for a member
-  /// without a proxy.
+  /// After a failure, the caller must repeat the call: a closed proxy carries nothing.
   package func reopen(_ machine: String) throws(WormholeError) {
     let found = try carrier.proxies()
     for proxy in all(on: machine) {

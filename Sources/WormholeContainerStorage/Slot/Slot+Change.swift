@@ -45,8 +45,8 @@ extension Slot {
   /// Makes the name of the present value durable, where a change finds that an earlier call has
   /// made the change, and perhaps could not sync it.
   ///
-  /// Where the file system syncs no directory, the earlier call has failed for that reason, and
-  /// repeating the call would not help.
+  /// Where the file system syncs no directory, the call succeeds without a sync: no repetition of a
+  /// failed change could make the name durable.
   package func syncName(_ operation: String) throws(WormholeError) {
     guard let directory = try openDirectory(operation), !Mutants.has(.noDirectorySync) else {
       return
