@@ -59,8 +59,23 @@ final class MessageListener: Sendable {
     var waiting: Found?
     /// The only call that delivers; it was scheduled where the present closure is to be called.
     var scheduled: Call?
-    /// The version up to which messages were found or cleared, in each messenger's channel.
-    var known: [MessageVersion.ChannelIdentity: Int] = [:]
+    /// The version up to which messages were found or cleared, in the latest channel.
+    var known: MessageVersion?
+    /// The same in the channels of other messengers.
+    var others: [MessageVersion.ChannelIdentity: Int] = [:]
+
+    /// Notes that messages up to a version were found or cleared; returns whether it is new.
+    mutating func note(_ version: MessageVersion) -> Bool {
+      // A program seldom replaces its messenger: no message looks into the dictionary then.
+      if let known, known.source == version.source {
+        guard version.number > known.number else { return false }
+      } else {
+        guard version.number > others[version.source, default: 0] else { return false }
+        if let known { others[known.source] = known.number }
+      }
+      known = version
+      return true
+    }
   }
 
   private let state: Monitor<State>
@@ -108,8 +123,7 @@ final class MessageListener: Sendable {
     let (gone, first) = state.withLock { state -> (Found?, (call: Call, hearer: Hearer)?) in
       guard let hearer = state.hearer else { return (nil, nil) }
       if let version = found.version {
-        guard version.number > state.known[version.source, default: 0] else { return (nil, nil) }
-        state.known[version.source] = version.number
+        guard state.note(version) else { return (nil, nil) }
       }
       let gone = state.waiting
       state.waiting = found
@@ -126,8 +140,7 @@ final class MessageListener: Sendable {
   /// Drops messages up to this version, including messages that are found later.
   func forget(upTo version: MessageVersion) {
     let gone = state.withLock { state -> Found? in
-      state.known[version.source] = max(
-        state.known[version.source, default: 0], version.number)
+      _ = state.note(version)
       guard let waiting = state.waiting?.version, waiting.source == version.source,
         waiting.number <= version.number
       else { return nil }
