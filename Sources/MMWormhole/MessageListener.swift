@@ -47,9 +47,10 @@ final class MessageListener: Sendable {
   /// A scheduled delivery of the message that waits when its turn comes.
   ///
   /// It holds no closure, so that a closure is released when its listener is stopped.
-  private final class Call: Sendable {
+  private struct Call: Sendable {
+    /// No other call of the listener has the same number.
+    let number: Int
     let callbacks: CallbackQueue
-    init(on callbacks: CallbackQueue) { self.callbacks = callbacks }
   }
 
   private struct State {
@@ -59,10 +60,18 @@ final class MessageListener: Sendable {
     var waiting: Found?
     /// The only call that delivers; it was scheduled where the present closure is to be called.
     var scheduled: Call?
+    var lastCall = 0
     /// The version up to which messages were found or cleared, in the latest channel.
     var known: MessageVersion?
     /// The same in the channels of other messengers.
     var others: [MessageVersion.ChannelIdentity: Int] = [:]
+
+    mutating func newCall(on callbacks: CallbackQueue) -> Call {
+      lastCall += 1
+      let call = Call(number: lastCall, callbacks: callbacks)
+      scheduled = call
+      return call
+    }
 
     /// Notes that messages up to a version were found or cleared; returns whether it is new.
     mutating func note(_ version: MessageVersion) -> Bool {
@@ -99,9 +108,7 @@ final class MessageListener: Sendable {
       guard let earlier = state.scheduled, !before.isOnQueue || !hearer.isOnQueue else {
         return (before, nil)
       }
-      let call = Call(on: earlier.callbacks)
-      state.scheduled = call
-      return (before, call)
+      return (before, state.newCall(on: earlier.callbacks))
     }
     if let call { schedule(call, for: hearer) }
     return before
@@ -128,9 +135,7 @@ final class MessageListener: Sendable {
       let gone = state.waiting
       state.waiting = found
       if state.scheduled?.callbacks === callbacks { return (gone, nil) }
-      let call = Call(on: callbacks)
-      state.scheduled = call
-      return (gone, (call: call, hearer: hearer))
+      return (gone, (call: state.newCall(on: callbacks), hearer: hearer))
     }
     // Released without holding the lock, because it may be an object of the program's.
     _ = gone
@@ -156,7 +161,7 @@ final class MessageListener: Sendable {
   private func deliver(_ call: Call) {
     let (found, hearer) = state.withLock { state -> (Found?, Hearer?) in
       // The listener has another queue or another closure by now, with a call of its own.
-      guard state.scheduled === call else { return (nil, nil) }
+      guard state.scheduled?.number == call.number else { return (nil, nil) }
       state.scheduled = nil
       return (state.waiting.take(), state.hearer)
     }
