@@ -162,13 +162,7 @@ public struct Lock: Sendable {
   // MARK: Its slot
 
   private func slot() throws(WormholeError) -> Slot {
-    do throws(WormholeError) {
-      return try container.storage.slot(prefix: Container.lockPrefix, name)
-    } catch {
-      var error = error
-      error.subject = name
-      throw error
-    }
+    try container.storage.slot(prefix: Container.lockPrefix, name)
   }
 
   /// Returns the deadline and the cancellation of a call.

@@ -108,14 +108,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
   // MARK: In its slot
 
   static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
-    do throws(WormholeError) {
-      return try storage.slot(prefix: "wake.", name)
-    } catch {
-      // The caller knows the member and not the slot.
-      var error = error
-      error.subject = name
-      throw error
-    }
+    try storage.slot(prefix: "wake.", name)
   }
 
   init(

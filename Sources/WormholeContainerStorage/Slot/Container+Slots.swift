@@ -26,7 +26,14 @@ extension Container {
     guard !name.isEmpty else {
       throw WormholeError(.invalidName, "use name", name, because: "the name is empty")
     }
-    return try slot(.system, prefix + name)
+    do throws(WormholeError) {
+      return try slot(.system, prefix + name)
+    } catch {
+      // The caller knows the name, and not the slot.
+      var error = error
+      error.subject = name
+      throw error
+    }
   }
 
   /// Counts a slot as open, and closes the oldest open slots above the limit.
