@@ -140,7 +140,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   /// Schedules the delivery of a message that waits for a closure.
   ///
   /// Once the closure was stopped, or replaced by one with another place, the call finds no message
-  /// under its number. It holds no closure, so that a closure is released when it is stopped.
+  /// under its number. The call holds no closure: a stopped closure is released at once.
   private func schedule(
     _ call: Int, _ identifier: String, for hearer: MessageListener.Hearer,
     on callbacks: CallbackQueue

@@ -147,7 +147,7 @@ final class ContextInbox: Service {
     return try move(taking, to: from) ?? false
   }
 
-  /// Removes a damaged context; the context that was received before it stays the last one.
+  /// Removes a damaged context; the last received context stays.
   private func drop(_ taking: String, _ from: String) throws(Errno) -> Bool {
     do throws(Errno) {
       return try isClosed.withLock { isClosed throws(Errno) in

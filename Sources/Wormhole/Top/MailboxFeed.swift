@@ -219,7 +219,7 @@ package final class MailboxFeed: Sendable {
 
   /// Reports which of the workers have joined or left, in the turn.
   ///
-  /// - Parameter isTold: whether to report those that have joined.
+  /// - Parameter isTold: whether to report the workers that have joined.
   private func check(_ names: [MemberDirectory.WorkerName], isTold: Bool) {
     for name in names {
       do {

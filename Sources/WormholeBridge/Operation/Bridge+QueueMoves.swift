@@ -193,9 +193,9 @@ extension Bridge {
   /// Follows an heir that has given the queue away, too, in a conflict of several homes.
   ///
   /// The homes may give the queue on in a ring, and then nobody is the home. A machine follows only
-  /// heirs whose names come after its own. So no other machine gets past the one whose name comes
-  /// first, and this one arrives at itself: of all machines in the ring, it takes the queue. In no
-  /// order of heartbeats does another one take it.
+  /// heirs whose names come after its own. So only the machine with the first name arrives at
+  /// itself, and takes the queue; all other machines stop before the first name, in each order of
+  /// heartbeats.
   func follow(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
     guard var entry = queues.entries[name], entry.term == heir.term,
       follows(entry, machine), evicted[machine] == nil, evicted[heir.machine] == nil

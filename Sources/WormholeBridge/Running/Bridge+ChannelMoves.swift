@@ -86,7 +86,7 @@ extension Bridge {
     }
   }
 
-  /// The new home of a channel: the one to which the channel was given away, if there is one.
+  /// The new home of a channel: the machine that has been given the channel, if there is one.
   func heir(ofChannel name: String, _ move: ChannelMove) throws(WormholeError) -> String {
     if move.legacy != nil {
       guard evicted[move.machine] != nil else { return move.machine }

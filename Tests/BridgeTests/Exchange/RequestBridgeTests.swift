@@ -145,7 +145,7 @@ import WormholeSyscalls
     try here.waitUntilRunning("bob")
     try there.waitUntilRunning("al")
     let bridge = try #require(there.bridge)
-    // The bridge there reads nothing meanwhile, so nobody tells that the process has ended.
+    // A suspended bridge reads nothing, so no heartbeat states the end of the process.
     try bridge.child.send(.stop)
     let heard = Heard<Int>()
     let asking = try Asking(al, within: .seconds(60))
