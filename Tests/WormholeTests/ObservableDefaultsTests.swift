@@ -83,4 +83,22 @@ import WormholeSyscalls
     try await defaults.set(2, forKey: "volume")
     try await becomes("it is watched") { model["volume"] == 2 }
   }
+
+  /// The model reads the value after the change, and the system may refuse this read alone.
+  @Test func aSetThatThrowsHasChangedNothing() async throws {
+    let model = ObservableDefaults(defaults)
+    try model.set(0, forKey: "volume")
+    var last = 0
+    for number in 1...5 {
+      let rule = FaultRule(
+        .open, path: "defaults.app/value.plist", number: number, persistent: true,
+        .fail(.tooManyOpenFiles))
+      var isSet = false
+      FaultPoints.with([rule]) { isSet = (try? model.set(number, forKey: "volume")) != nil }
+      if isSet { last = number }
+      #expect(try defaults.integer(forKey: "volume") == last, "\(number)")
+    }
+    #expect(last == 5, "no call opens the file so often")
+    try await becomes("the model follows") { model["volume"] == 5 }
+  }
 }

@@ -25,13 +25,15 @@ public final class ObservableDefaults: Observable {
 
   /// Sets a key, for all processes; nil removes it.
   ///
-  /// The calling thread waits until the value is written. The model shows the value at once.
+  /// The calling thread waits until the value is written. The model shows the value at once. If the
+  /// value is written and cannot be read, the log reports the error, and the model shows the value
+  /// later.
   public func set<Value: Encodable>(
     _ value: Value?, forKey key: String
   ) throws(WormholeError) {
     try defaults.set(value, forKey: key)
-    let cell = cell(key)
-    cell.show(try defaults.look(at: key))
+    // An error of the read is not thrown: the value is set.
+    if let cell = cells[key] { begin(key, cell) } else { _ = cell(key) }
   }
 
   private func cell(_ key: String) -> Cell {
