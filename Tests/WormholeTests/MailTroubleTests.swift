@@ -359,4 +359,45 @@ import WormholeSyscalls
     #expect(second.status == .delivered)
     receiving.stop()
   }
+
+  /// Another tool removes the file of a claimed batch, in whose order every later message waits.
+  @Test(.blocking) func aBatchThatWasRemovedHoldsUpNothing() throws {
+    let pair = try Pair {
+      $0.mailbox.keepsOrderOnRetry = true
+      $0.mailbox.attempts = 1
+    }
+    try pair.phone.send(contentsOf: [1, 2], .quick())
+    let message = try #require(try pair.watch.take(1).first)
+    let file = try #require(try pair.files("claimed").first)
+    try pair.meeting.folder("members/watch/claimed").unlink(file)
+    #expect(try failure { try message.fail("no") }.code == .superseded)
+    try pair.send([3])
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    try heard.wait("the next message") { !$0.isEmpty }
+    receiving.stop()
+    #expect(heard.all == [Handed(3)])
+  }
+
+  /// A message of the removed batch is acknowledged while the next batch is claimed.
+  @Test(.blocking) func anOutcomeOfARemovedBatchIsNoneOfTheNextBatch() throws {
+    let pair = try Pair()
+    try pair.phone.send(contentsOf: [1, 2], .quick())
+    let lost = try pair.watch.take(2)
+    let file = try #require(try pair.files("claimed").first)
+    try pair.meeting.folder("members/watch/claimed").unlink(file)
+    // The next receiver finds that the file is gone.
+    lost[0].requeue()
+    try pair.phone.send(contentsOf: [3, 4], .quick())
+    let claimed = try pair.watch.take(2)
+    try lost[1].acknowledge()
+    pair.watch.leave()
+    let heard = Heard<Handed>()
+    let receiving = try pair.meeting.another().join(as: "watch").note(heard)
+    try pair.send([5])
+    try heard.wait("the last") { $0.last?.number == 5 }
+    receiving.stop()
+    #expect(heard.all == [Handed(3, 2), Handed(4, 2), Handed(5)])
+    withExtendedLifetime((lost, claimed)) {}
+  }
 }

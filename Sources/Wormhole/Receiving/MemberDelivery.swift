@@ -169,8 +169,7 @@ final class MemberDelivery: Sendable {
     } catch {
       mailbox.log(.error, error, name)
       if error.code == .superseded {
-        ending.withLock { $0.hasEnded = true }
-        mailbox.closed(self, record)
+        lose()
       } else if error.meansUnreadable {
         giveUpUnreadable(index, error.reason)
       } else {
@@ -235,6 +234,15 @@ final class MemberDelivery: Sendable {
       mailbox.log(.error, error, name)
       endLater()
     }
+  }
+
+  /// Forgets a file that another process has claimed, or that another tool has removed.
+  ///
+  /// Other messages of a batch may be with their handlers, and their outcomes are stored later. The
+  /// record of the batch is therefore not freed: the outcomes would count for the next batch.
+  private func lose() {
+    let hadEnded = ending.withLock { exchange(&$0.hasEnded, with: true) }
+    if !hadEnded { mailbox.closed(self, nil) }
   }
 
   /// Leaves the messages not given out yet to other receivers.
@@ -352,7 +360,12 @@ final class MemberDelivery: Sendable {
   private func giveUp(
     _ index: Int, attempts: Int, _ reason: String
   ) throws(WormholeError) {
-    try mailbox.bury(self, index, attempts: attempts, reason)
+    do throws(WormholeError) {
+      try mailbox.bury(self, index, attempts: attempts, reason)
+    } catch {
+      if error.code == .superseded { lose() }
+      throw error
+    }
     withSlots { _ = finish(index, &$0, givenUp: true) }
     do throws(WormholeError) {
       try proceed()
@@ -429,22 +442,4 @@ final class MemberDelivery: Sendable {
 
   /// Reads the file's contents again.
   func contents() throws(WormholeError) -> Contents { try mailbox.contents(of: claimed) }
-}
-
-/// A file held by one receiver; on its release, the messages not given out go to other receivers.
-final class BatchCursor: Sendable {
-  private let file: OpenedMessage
-
-  init(_ file: OpenedMessage) { self.file = file }
-
-  deinit { if file.delivery.mailbox.container.storage.isOwned { release() } }
-
-  /// Leaves the messages not given out to other receivers, before the reference is dropped.
-  func release() { file.delivery.release() }
-
-  func next() -> Message? { file.delivery.next(file.contents) }
-
-  func next(after message: Message) -> Message? {
-    file.delivery.next(file.contents, after: message)
-  }
 }

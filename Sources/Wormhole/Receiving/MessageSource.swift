@@ -81,3 +81,21 @@ struct OpenedMessage: MessageSource {
   func endLater() { delivery.endLater() }
   func log(_ error: WormholeError) { delivery.mailbox.log(.error, error, delivery.name) }
 }
+
+/// A file held by one receiver; on its release, the messages not given out go to other receivers.
+final class BatchCursor: Sendable {
+  private let file: OpenedMessage
+
+  init(_ file: OpenedMessage) { self.file = file }
+
+  deinit { if file.delivery.mailbox.container.storage.isOwned { release() } }
+
+  /// Leaves the messages not given out to other receivers, before the reference is dropped.
+  func release() { file.delivery.release() }
+
+  func next() -> Message? { file.delivery.next(file.contents) }
+
+  func next(after message: Message) -> Message? {
+    file.delivery.next(file.contents, after: message)
+  }
+}
