@@ -130,6 +130,22 @@ import WormholeSyscalls
     #expect(try watch.queue.isEmpty)
   }
 
+  /// The kernel lets nobody but the owner move a directory.
+  @Test(.blocking) func aDirectoryAmongTheDelayedMessagesHoldsUpNone() throws {
+    try watch.send(1, delayed(.seconds(10)) { $0.id = "directory" })
+    let later = try meeting.folder("members/watch/later")
+    let name = try #require(try files("later").first)
+    try later.unlink(name)
+    try later.makeDirectory(name, mode: 0o700)
+    try watch.send(2, delayed(.seconds(20)))
+    pass(.seconds(30))
+    let home = try #require(try meeting.container.storage.existingMember("watch"))
+    let rule = FaultRule(.rename, path: "directory", persistent: true, .fail(.accessDenied))
+    FaultPoints.with([rule]) { DueMessages.deliver(to: home, meeting.container) }
+    #expect(try files("inbox").count == 1)
+    #expect(try files("later") == [name])
+  }
+
   // MARK: Senders
 
   @Test func theSenderFollowsItsMessage() async throws {

@@ -141,6 +141,13 @@ package struct QueueMachine: Hashable {
     signal(isUrgent: true)
   }
 
+  /// Records an entry that is no message, and cannot be claimed: it holds up no message.
+  ///
+  /// If a listing shows more names than are known, and no message, the next listing waits.
+  package mutating func skip(until moment: Int64) {
+    if isCut, !knowsMessages { pause(until: moment) }
+  }
+
   // MARK: Actions
 
   /// - Parameter isAsked: whether a handler is free.

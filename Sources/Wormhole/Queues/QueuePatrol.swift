@@ -128,12 +128,21 @@ final class QueuePatrol: Sendable {
     for one in try queue.workers() where try !one.isPresentStill() { try returnAll(of: one) }
   }
 
+  /// An error with one claim does not delay the others: it is thrown at the end.
   private func returnAll(of worker: MemberDirectory) throws(Errno) {
     var claims: [ClaimedName] = []
     try worker.list(.claimed) { file in
       if let claimed = ClaimedName(String(cString: file)) { claims.append(claimed) }
     }
-    for claimed in claims { try putBack(claimed, of: worker, "ended") }
+    var failure: Errno?
+    for claimed in claims {
+      do throws(Errno) {
+        try putBack(claimed, of: worker, "ended")
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
     _ = try worker.removeDeadWorker()
   }
 

@@ -301,7 +301,9 @@ final class QueueWorker: Stoppable {
         return letGo(claimed)
       }
     } catch {
-      pause(after: error, claimed.name)
+      // A directory is no message, and only its owner may move it.
+      let isForeign = (try? queue.status(of: file, in: part))?.kind == .directory
+      pause(after: error, claimed.name, isForeign: isForeign)
       return letGo(claimed)
     }
     do throws(WormholeError) {
@@ -314,10 +316,12 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  /// Pauses after a failed claim: the other names would fail in the same way.
-  func pause(after error: Errno, _ name: MessageName) {
+  /// Pauses after a failed claim, unless of a foreign entry: the other names would fail in the same
+  /// way.
+  func pause(after error: Errno, _ name: MessageName, isForeign: Bool = false) {
     log(.error, WormholeError(error, "claim message", name.id, at: queue), name)
-    state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
+    let moment = now + 1_000_000_000
+    state.withLock { isForeign ? $0.machine.skip(until: moment) : $0.machine.pause(until: moment) }
   }
 
   private func open(_ claimed: ClaimedName) throws(WormholeError) {

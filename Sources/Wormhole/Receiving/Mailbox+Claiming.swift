@@ -20,12 +20,18 @@ extension Mailbox {
       log(
         .error, "cannot claim message '\(name.id)' of '\(home.name)': \(error)", name,
         because: error)
-      tell { $0.claimFailed(by: receiver, until: pause) }
+      let isForeign = isDirectory(name.text, in: .inbox)
+      tell { $0.claimFailed(by: receiver, until: pause, isForeign: isForeign) }
       return nil
     }
     return if let bytes { open(claimed, bytes, for: receiver) } else {
       open(claimed, for: receiver)
     }
+  }
+
+  /// Whether an entry is a directory, which is no message, and which only its owner may move.
+  private func isDirectory(_ entry: String, in part: MemberDirectory.Part) -> Bool {
+    (try? home.status(of: entry, in: part))?.kind == .directory
   }
 
   /// Claims a dead process's file, or a failed file, as the next attempt.
@@ -52,7 +58,11 @@ extension Mailbox {
       log(
         .error, "cannot claim message '\(old.name.id)' of '\(home.name)': \(error)", old.name,
         because: error)
-      tell { $0.postpone(old, kind: nil, by: receiver, until: pause) }
+      if isDirectory(old.text, in: .claimed) {
+        tell { $0.missing(by: receiver) }
+      } else {
+        tell { $0.postpone(old, kind: nil, by: receiver, until: pause) }
+      }
       return nil
     }
     return open(next, for: receiver)

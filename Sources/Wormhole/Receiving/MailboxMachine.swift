@@ -399,15 +399,14 @@ package struct MailboxMachine: Hashable {
   ///
   /// The refusal may concern this message or all messages, so the next claim is tried at once. If
   /// the system refuses it too, all claims pause, and then start in order. If not, the refused
-  /// message does not block the next.
-  mutating func claimFailed(by receiver: Int, until: Int64) {
+  /// message does not block the next. A foreign entry is no message, and blocks none; but a full
+  /// window without messages is listed again after a pause.
+  mutating func claimFailed(by receiver: Int, until: Int64, isForeign: Bool = false) {
     letGo(by: receiver)
+    if isForeign, end == nil || !ready.isEmpty { return }
     isDirty = true
-    if !isDoubtful, !settings.isStrict, !ready.isEmpty {
-      isDoubtful = true
-      return
-    }
-    (isDoubtful, isUrgent, paused) = (false, true, until)
+    isDoubtful = !isDoubtful && !settings.isStrict && !ready.isEmpty
+    if !isDoubtful { (isUrgent, paused) = (true, until) }
   }
 
   /// Records a settled file, or a file left to a later receiver or process.

@@ -126,14 +126,25 @@ final class DueMessages: Sendable {
   }
 
   /// Moves messages into the inbox, in order.
+  ///
+  /// A directory is no message, and only its owner may move it: it does not delay the messages, and
+  /// its error is thrown at the end.
   private static func move(
     _ due: [DelayedName], in home: MemberDirectory, _ epoch: Int
   ) throws(Errno) {
+    var refusal: Errno?
     for delayed in due {
       let stamp = MessageStamp(
         epoch: epoch, nanoseconds: home.container.options.environment.sinceBoot())
-      _ = try home.move(delayed.text, from: .later, .inbox, as: delayed.arrived(at: stamp).text)
+      do throws(Errno) {
+        _ = try home.move(delayed.text, from: .later, .inbox, as: delayed.arrived(at: stamp).text)
+      } catch {
+        let status = try? home.status(of: delayed.text, in: .later)
+        guard status?.kind == .directory else { throw error }
+        refusal = refusal ?? error
+      }
     }
+    if let refusal { throw refusal }
   }
 
   /// Moves the due messages into the inbox, for a process that lists them.

@@ -76,6 +76,24 @@ import WormholeTesting
     #expect(try meeting.names("queues/jobs/workers") == [])
   }
 
+  @Test func aClaimThatCannotBeReturnedHoldsUpNoOther() throws {
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    try queue.send(contentsOf: [1, 2, 3], .quick())
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let (worker, presence) = try home.makeWorker(deadline: nil)
+    for name in try meeting.names("queues/jobs/inbox").compactMap({ MessageName($0) }) {
+      let claimed = ClaimedName(name, attempt: 1, claim: 1)
+      #expect(try home.move(name.text, from: .inbox, to: worker, .claimed, as: claimed.text))
+    }
+    presence.release()
+    let rule = FaultRule(.rename, path: "~1", .fail(.inputOutput))
+    FaultPoints.with([rule]) { try? QueuePatrol(home, "", meeting.container).returnEnded() }
+    #expect(try meeting.names("queues/jobs/claimed").count == 2)
+    try QueuePatrol(home, "", meeting.container).returnEnded()
+    #expect(try meeting.names("queues/jobs/claimed").count == 3)
+    #expect(try meeting.names("queues/jobs/workers") == [])
+  }
+
   /// In the end the file of the batch is removed, with the only other copy of the message.
   @Test func aLetterOfABatchIsOnTheDiskBeforeItsMessageIsDone() throws {
     let pair = try Pair { $0.mailbox.attempts = 1 }

@@ -94,6 +94,33 @@ import WormholeSyscalls
     next.stop()
   }
 
+  /// Puts a directory in the place of each message.
+  private func replaceByDirectories(_ inbox: String) throws -> [String] {
+    let names = try meeting.names(inbox)
+    let folder = try meeting.folder(inbox)
+    for name in names {
+      try folder.unlink(name)
+      try folder.makeDirectory(name, mode: 0o700)
+    }
+    return names
+  }
+
+  /// The kernel lets nobody but the owner move a directory.
+  private func refusal(_ directory: String) -> String {
+    "rename~\(directory)@1+:before:fail=EACCES"
+  }
+
+  @Test func aDirectoryAmongTheMessagesHoldsUpNoWorker() throws {
+    try queue.send(8, .quick())
+    let names = try replaceByDirectories("queues/jobs/inbox")
+    try queue.send(1, .quick())
+    let worker = try work(1, names.map(refusal))
+    #expect(try worker.outcome().status == .exited(0))
+    #expect(try log() == ["1 1 false", "1 done"])
+    #expect(try meeting.names("queues/jobs/inbox") == names)
+    #expect(try meeting.names("queues/jobs/workers") == [])
+  }
+
   /// No rename would decide between two workers about the messages of a shared file.
   @Test func aBatchInAQueueIsDeadLettered() throws {
     let sent = try meeting.container.peer("watch").send(contentsOf: [1, 2], .quick())[0]
@@ -170,6 +197,17 @@ import WormholeSyscalls
     try interrupt()
     let outcome = try receive(["rename~watch/claimed/@1:before:fail=EIO"])
     try expectSecondAttempt(outcome, complaint: "cannot claim message '")
+  }
+
+  @Test func directoriesAmongTheMessagesHoldUpNoReceiver() throws {
+    let watch = meeting.container.peer("watch")
+    for number in 8...9 { try watch.send(number, .quick()) }
+    let names = try replaceByDirectories("members/watch/inbox")
+    try watch.send(1, .quick())
+    let outcome = try receive(names.map(refusal))
+    #expect(outcome.status == .exited(0))
+    #expect(try log() == ["1 1 false", "1 done"])
+    #expect(try meeting.names("members/watch/inbox") == names)
   }
 
   @Test func aRefusedLookForInterruptedMessagesIsMadeAgain() throws {
