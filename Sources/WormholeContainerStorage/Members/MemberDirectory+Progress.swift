@@ -31,7 +31,7 @@ extension MemberDirectory {
         return try makeProgressAnew(name, bytes, page)
       } catch {
         guard [.noSpace, .quotaExceeded].contains(error),
-          let old = try? openProgress(name, bytes.count)
+          let old = try? openProgress(name, bytes.count...bytes.count)
         else { throw error }
         return try Self.pages(of: old, bytes.count, page)
       }
@@ -42,9 +42,11 @@ extension MemberDirectory {
 
   /// Extends the file by a page, with reserved disk space.
   ///
-  /// - Parameter size: the present size.
+  /// An earlier call may have extended the file, in whole or in part, and failed afterwards.
+  ///
+  /// - Parameter size: the present size, without the page of such a call.
   package func extendProgress(_ name: String, size: Int, page: Int) throws(Errno) -> FilePage {
-    let file = try openProgress(name, size)
+    let file = try openProgress(name, size...(size + page))
     do throws(Errno) {
       try file.reserve(size + page)
     } catch {
@@ -87,10 +89,12 @@ extension MemberDirectory {
   }
 
   /// Opens the present file, if only this user may write to it.
-  private func openProgress(_ name: String, _ size: Int) throws(Errno) -> Descriptor {
+  private func openProgress(
+    _ name: String, _ sizes: ClosedRange<Int>
+  ) throws(Errno) -> Descriptor {
     let file = try home.descriptor.open(name, [.readWrite, .nonBlocking])
     let status = try file.status()
-    guard status.kind == .regular, status.size == size, status.links == 1,
+    guard status.kind == .regular, sizes.contains(status.size), status.links == 1,
       status.owner == Processes.effectiveUser, status.mode & 0o022 == 0
     else { throw .notPermitted }
     return file

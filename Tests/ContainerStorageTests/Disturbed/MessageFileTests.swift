@@ -276,6 +276,26 @@ import WormholeSyscalls
     #expect(try progress().size == 2 * size)
   }
 
+  /// The file has its new size already when no descriptor is left for the page.
+  @Test func anExtensionThatFailsAtItsEndIsRepeated() throws {
+    #expect(try makeProgress(1) == 1)
+    let size = Self.page
+    for rules in [
+      [FaultRule(.duplicate, .fail(.tooManyOpenFiles))],
+      [FaultRule(.fallocate, .fail(.notSupported)), FaultRule(.duplicate, .fail(.noMemory))],
+    ] {
+      FaultPoints.with(rules) {
+        #expect(throws: Errno.self) {
+          _ = try home.extendProgress(Self.progressName, size: size, page: size)
+        }
+      }
+      #expect(try progress().size == 2 * size)
+    }
+    let added = try home.extendProgress(Self.progressName, size: size, page: size).size
+    #expect(added == size)
+    #expect(try progress().size == 2 * size)
+  }
+
   /// Another user could mark messages as processed.
   @Test func progressThatOtherUsersMayWriteToIsNotUsed() throws {
     #expect(try makeProgress(1) == 1)
