@@ -68,28 +68,47 @@ extension Carrier {
   ///
   /// Of a killed call, a message may be in both places; the claim follows.
   private func returnClaims(of home: MemberDirectory) throws(WormholeError) {
+    var claims: [ClaimedName] = []
     try naming(Self.standing, home.name, at: home) { () throws(Errno) in
-      var claims: [ClaimedName] = []
       try home.list(.claimed) {
         if let one = ClaimedName(String(cString: $0)) { claims.append(one) }
       }
-      for claimed in claims {
-        guard claimed.attempt > 0 || claimed.isInterrupted,
-          case .sound(let bytes, _)? = try? home.read(claimed.text, in: .claimed, "read message"),
-          let marked = try? CarriedMessage(claimed.name, bytes, container.options.limits).repeated()
-        else {
-          // Not begun yet, or unreadable wherever it is.
+    }
+    for claimed in claims {
+      let marked = try marked(claimed, in: home)
+      try naming(Self.standing, home.name, at: home) { () throws(Errno) in
+        guard let marked else {
           _ = try home.move(claimed.text, from: .claimed, .inbox, as: claimed.name.text)
-          continue
+          return
         }
         try home.place(
           marked, as: claimed.name.text, in: .inbox, durability: .power, replacing: true)
         try home.makeDurable(.inbox)
         _ = try home.remove(claimed.text, from: .claimed)
       }
-      guard !claims.isEmpty else { return }
+    }
+    guard !claims.isEmpty else { return }
+    try naming(Self.standing, home.name, at: home) { () throws(Errno) in
       for part in [MemberDirectory.Part.inbox, .claimed] { try home.makeDurable(part) }
     }
+  }
+
+  /// The file of a claimed message, marked as possibly handled; nil if no handler has begun, or if
+  /// the file is unreadable wherever it is.
+  private func marked(
+    _ claimed: ClaimedName, in home: MemberDirectory
+  ) throws(WormholeError) -> [UInt8]? {
+    guard claimed.attempt > 0 || claimed.isInterrupted else { return nil }
+    let found: FoundFile
+    do throws(WormholeError) {
+      found = try home.read(claimed.text, in: .claimed, "read message")
+    } catch {
+      // Without its mark, the message would seem never to have been handled.
+      if error.mayPass { throw error }
+      return nil
+    }
+    guard case .sound(let bytes, _) = found else { return nil }
+    return try? CarriedMessage(claimed.name, bytes, container.options.limits).repeated()
   }
 
   /// Makes a queue that was given away one of this machine again, before it had a proxy.

@@ -128,6 +128,25 @@ import WormholeSyscalls
     #expect(marks == [true, true, nil])
   }
 
+  /// The read alone is refused, and not the move.
+  @Test func aBegunMessageThatCannotBeReadNowIsNotReturnedUnmarked() throws {
+    try meeting.container.queue("jobs", of: Int.self).send(1, .quick())
+    let name = try #require(try meeting.names("queues/jobs/inbox").first)
+    let queue = try meeting.folder("queues/jobs")
+    try? queue.makeDirectory("claimed", mode: 0o700)
+    try queue.rename("inbox/\(name)", to: queue, "claimed/\(name)~1")
+    func leave() throws { try carrier.leave("jobs", to: Self.machine, term: 1) }
+    let rule = FaultRule(.open, path: "\(name)~1", .fail(.inputOutput))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) { error = try failure(leave) }
+    #expect(error?.errno == Errno.inputOutput.rawValue)
+    #expect(try meeting.names("queues/jobs/claimed") == ["\(name)~1"])
+    try leave()
+    #expect(try meeting.names("queues/jobs/claimed") == [])
+    let content = try meeting.bytes(of: "queues/jobs/inbox/\(name)")
+    #expect(try BinaryPropertyList.decode(content)["redelivered"]?.boolValue == true)
+  }
+
   // MARK: Contexts
 
   /// The claimed one may be too large to be carried, or its carrier was killed.
