@@ -2,6 +2,7 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
 import WormholeSyscalls
 
 /// `wormhole remove --older-than` without a name.
@@ -20,5 +21,16 @@ import WormholeSyscalls
     // The name that was asked for is not left out silently.
     let named = try stage.run("wormhole remove member idle --older-than 0")
     #expect(named.status == .exited(69), "\(named.errors)")
+  }
+
+  @Test func aChannelOfAnotherMachineKeepsNoOtherOneFromBeingRemoved() throws {
+    let stage = try Stage()
+    let container = try SharedContainer(directory: stage.container)
+    for name in ["a", "copy", "z"] { try container.channel(name).put(1) }
+    try container.storage.slot(.channels, "copy").setHome(ChannelHome(machine: "other"))
+    let removed = try stage.run("wormhole remove channel --older-than 0")
+    #expect(removed.status == .exited(0), "\(removed.errors)")
+    #expect(removed.output == "a\nz\n")
+    #expect(try container.channels() == ["copy"])
   }
 }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -23,6 +24,22 @@ import WormholeSyscalls
 
   private func names(_ folder: String) throws -> [String] {
     try Descriptor.open(path: path + "/" + folder, [.readOnly, .directory]).names().sorted()
+  }
+
+  /// For example, a program of a later version has written the value a moment ago.
+  @Test func aValueOfUnknownFormIsNotTakenForAnOldOne() throws {
+    let meeting = try Meeting()
+    let (container, bytes) = (meeting.container, try BinaryPropertyList.encode(["later": 1]))
+    try container.channel("number").put(1)
+    try container.defaults("app").set(1, forKey: "volume")
+    try meeting.overwrite("channels/number/value.plist", bytes)
+    try meeting.overwrite("system/defaults.app/value.plist", bytes)
+    #expect(try !container.removeChannel("number", writtenBefore: .distantFuture))
+    #expect(try !container.removeDefaults("app", writtenBefore: .distantFuture))
+    #expect(try meeting.bytes(of: "channels/number/value.plist") == bytes)
+    #expect(try meeting.bytes(of: "system/defaults.app/value.plist") == bytes)
+    try container.channel("number").put(2)
+    #expect(try container.removeChannel("number", writtenBefore: .distantFuture))
   }
 
   @Test func aMemberIsRemovedUnlessSomebodyNeedsIt() throws {

@@ -22,6 +22,8 @@ extension SharedContainer {
   }
 
   /// Removes a channel as `removeChannel(_:)` does, if its last change is not later than a moment.
+  ///
+  /// A value that cannot be read may be new, and stays.
   package func removeChannel(
     _ name: String, writtenBefore latest: Date
   ) throws(WormholeError) -> Bool {
@@ -29,6 +31,8 @@ extension SharedContainer {
   }
 
   /// Removes a suite as `removeDefaults(_:)` does, if its last change is not later than a moment.
+  ///
+  /// Settings that cannot be read may be new, and stay.
   package func removeDefaults(
     _ suite: String, writtenBefore latest: Date
   ) throws(WormholeError) -> Bool {
@@ -78,11 +82,7 @@ extension SharedContainer {
         operation, durability: options.durability, patience: patience
       ) { content in
         // Under the lock, so that no change is removed that comes in the meantime.
-        if let latest, let metadata = try? reader.metadata(of: content),
-          metadata.writtenAt > latest
-        {
-          throw StillInUse()
-        }
+        if let latest, isLater(content, than: latest, reader) { throw StillInUse() }
         let count = try writer.count(content)
         return (try writer.seal(nothing, count, operation), count.next)
       }
@@ -90,6 +90,15 @@ extension SharedContainer {
       return false
     } catch {
       return try WormholeError.writing(operation, name) { throw error }
+    }
+  }
+
+  /// Whether a value was written after a moment, or may have been, as it cannot be read.
+  private func isLater(_ content: Slot.Content, than moment: Date, _ reader: SlotReader) -> Bool {
+    do throws(WormholeError) {
+      return try reader.metadata(of: content).map { $0.writtenAt > moment } ?? false
+    } catch {
+      return true
     }
   }
 
