@@ -85,6 +85,47 @@ import WormholeSyscalls
     #expect(try !home.isPresent())
   }
 
+  /// The removal would take the outcomes and the contexts for the other machine with it.
+  @Test func aMoveDuringTheRemovalIsNoticed() throws {
+    let (pause, codes) = (FaultPause(), Heard<WormholeError.Code?>())
+    let container = meeting.container
+    let remover = try Thread("remover") {
+      FaultPoints.with([FaultRule(.ofdlock, path: "printer/presence", .pause(pause))]) {
+        do throws(WormholeError) {
+          _ = try container.removeMember("printer")
+          codes.add(nil)
+        } catch {
+          codes.add(error.code)
+        }
+      }
+    }
+    try eventually("it is about to take the name") { pause.isReached }
+    try moveAway()
+    pause.open()
+    remover.join()
+    #expect(codes.all == [.refused])
+    #expect(try home.elsewhere?.machine == Self.machine)
+  }
+
+  /// A sweeper has taken the new directory for one of a dead guest, and has waited since.
+  @Test func aGuestOfAnotherMachineIsNotSweptWhileItIsMade() throws {
+    let digits = "00000000000000aa"
+    let guest = Carrier.Resident.guest(try #require(Incarnation(rawValue: digits)))
+    let (pause, container) = (FaultPause(), try meeting.another())
+    let carrier = try Carrier(meeting.container)
+    _ = try meeting.container.storage.member(digits, in: .guests)
+    let sweeper = try Thread("sweeper") {
+      FaultPoints.with([FaultRule(.ofdlock, path: digits, .pause(pause))]) {
+        try? container.guest().leave()
+      }
+    }
+    try eventually("it is about to take the presence") { pause.isReached }
+    _ = try carrier.proxy(of: guest, on: Self.machine)
+    pause.open()
+    sweeper.join()
+    #expect(try carrier.existingProxy(of: guest)?.machine == Self.machine)
+  }
+
   @Test(arguments: [[], Array("no property list".utf8)])
   func aFileThatCannotBeReadIsRespectedToo(_ bytes: [UInt8]) throws {
     try state(bytes)

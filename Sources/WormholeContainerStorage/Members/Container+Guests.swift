@@ -56,11 +56,12 @@ extension Container {
     for name in try guestNames() {
       do throws(Errno) {
         let home = try openMember(name, name, .guests)
-        guard try home.isGuests(), try home.elsewhere == nil || Mutants.has(.sweepElsewhere) else {
-          continue
-        }
-        guard let presence = try home.takePresence() else { continue }
+        guard try home.isGuests(), try home.isDiscardable, let presence = try home.takePresence()
+        else { continue }
         defer { presence.release() }
+        // A carrier that holds the presence may have made the directory one of another machine's
+        // guest since the first check.
+        guard try home.isDiscardable else { continue }
         try discardGuest(name)
         swept += 1
       } catch {
@@ -101,6 +102,11 @@ extension Container {
 }
 
 extension MemberDirectory {
+  /// Whether no carrier needs the directory for a guest of another machine.
+  fileprivate var isDiscardable: Bool {
+    get throws(Errno) { try elsewhere == nil || Mutants.has(.sweepElsewhere) }
+  }
+
   /// Whether the directory looks like a guest's: any member of a group may have given some other
   /// directory the name.
   func isGuests() throws(Errno) -> Bool {

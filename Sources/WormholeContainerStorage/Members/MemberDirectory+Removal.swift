@@ -12,8 +12,7 @@ extension Container {
   ) throws(WormholeError) -> Bool {
     for _ in 0..<100 {
       guard let home = try existingMember(name, in: folder) else { return false }
-      try home.checkHome(
-        "remove member", .refused, hint: "remove the member on the machine that is its home")
+      try home.refuseRemovalElsewhere()
       do {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
@@ -24,6 +23,8 @@ extension Container {
         defer { presence.release() }
         // Another process has removed the directory first.
         guard try home.isNamed else { continue }
+        // Only the holder of the presence writes `elsewhere.plist`, perhaps since the check above.
+        try home.refuseRemovalElsewhere()
         try home.remove()
         return true
       } catch let error as Errno {
@@ -58,6 +59,11 @@ extension MemberDirectory {
   func foreignName(among names: [String]) -> String? {
     let known = Set(Part.parts(in: folder).map(\.rawValue) + Self.files)
     return names.first { !known.contains($0) }
+  }
+
+  fileprivate func refuseRemovalElsewhere() throws(WormholeError) {
+    try checkHome(
+      "remove member", .refused, hint: "remove the member on the machine that is its home")
   }
 
   fileprivate func remove() throws {
