@@ -57,6 +57,20 @@ import Testing
     #expect(machine.isNews("b", version(1)) == true, "it is there again")
   }
 
+  /// If the name is removed next, only the version shows that there was something to remove.
+  @Test func aFailedReadingKeepsTheKnownVersion() {
+    var machine = WatchMachine<Int>(hasHandler: true, seen: ["b": version(2)])
+    let failure = WormholeError(.exhausted, "read channel", "a", because: "no descriptor is left")
+    #expect(machine.isNews("a", version(1)) == true)
+    for name in ["a", "b"] { #expect(machine.isNews(name, .failed(failure)) == true) }
+    #expect(machine.version(of: "a") == 1)
+    #expect(machine.version(of: "b") == 2)
+    #expect(machine.isNews("a", .nothing) == false)
+    #expect(machine.version(of: "a") == nil)
+    #expect(machine.isNews("b", .expired(3, .distantPast)) == true)
+    #expect(machine.version(of: "b") == 3)
+  }
+
   /// The channel comes back while its watcher is about to forget the removed one.
   @Test func aChangedNameIsNotForgotten() {
     var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1)])

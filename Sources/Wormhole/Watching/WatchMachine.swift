@@ -13,6 +13,15 @@ enum Stamp: Equatable, Sendable {
   // Indirect, because each copy of a stamp would copy the parts of a profile or an error.
   indirect case member(Profile)
   indirect case failed(WormholeError)
+
+  /// The version that is known after this reading; a failed reading leaves the one before.
+  fileprivate func version(after before: Int?) -> Int? {
+    switch self {
+    case .version(let version, _, _), .expired(let version, _): version
+    case .failed: before
+    case .nothing, .posted, .reachability, .member: nil
+    }
+  }
 }
 
 /// One watcher as a pure state machine: the names to read, and the handler or task to notify.
@@ -57,8 +66,14 @@ struct WatchMachine<Waiter> {
 
   private struct Name {
     let text: String
-    var seen: Stamp?
+    var seen: Stamp? {
+      didSet { version = seen?.version(after: version) }
+    }
+    /// The version that was read last, also if a later reading has failed.
+    var version: Int?
     var isChanged = false
+
+    init(text: String) { self.text = text }
   }
 
   /// - Parameters:
@@ -125,13 +140,7 @@ struct WatchMachine<Waiter> {
   }
 
   /// Returns the version that the watcher knows of a name; nil if it knows none.
-  func version(of name: String) -> Int? {
-    guard let place = places[name] else { return nil }
-    return switch names[place].seen {
-    case .version(let version, _, _), .expired(let version, _): version
-    default: nil
-    }
-  }
+  func version(of name: String) -> Int? { places[name].flatMap { names[$0].version } }
 
   /// Returns whether the result of a reading is news.
   mutating func isNews(_ name: String, _ stamp: Stamp) -> Bool {
