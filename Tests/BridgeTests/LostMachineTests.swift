@@ -41,6 +41,31 @@ import WormholeSyscalls
     #expect(try machines.names(folder(to: TwoMachines.thereName)) == [])
   }
 
+  /// As after a power cut, which may damage a message that was sent without a sync.
+  @Test(arguments: [false, true])
+  func aDamagedMessageInTransitHoldsUpNoOther(_ isLost: Bool) throws {
+    try machines.send(1)
+    try machines.send(2)
+    _ = try machines.published()
+    let claimed = "here/members/bob/claimed"
+    let name = try #require(try machines.names(claimed).first)
+    let path = "\(machines.folder.path)/\(claimed)/\(name)"
+    try Descriptor.open(path: path, [.writeOnly]).truncate(to: 9)
+    if isLost {
+      try Leftovers.settle(TwoMachines.thereName, .putBack, machines.opened().here.residents)
+    } else {
+      machines.kill()
+      let storage = machines.here.storage
+      _ = try Place.open(
+        BridgeFolder(of: storage), group: "g", storage.options.environment)
+      #expect(try MachineRejoin.run(machines.here, drops: false) == 2)
+    }
+    #expect(try machines.names(claimed) == [])
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+    // A letter has a second file, with the reason.
+    #expect(try machines.names("here/members/bob/dead").count == 2)
+  }
+
   /// A refused or kept message is named after its number: the number of another flow is not meant.
   @Test(arguments: [false, true])
   func whatANewMachineReceivesIsNotTakenForARefusedMessage(_ wantsOutcome: Bool) throws {

@@ -145,11 +145,18 @@ package final class Proxy: Sendable {
   /// Puts a claimed message back, marked as possibly received before: it may be in transit under
   /// an identity that this machine no longer has.
   ///
-  /// A message that its sender wants to cancel is cancelled, as one that waits again would be.
+  /// A message that its sender wants to cancel is cancelled, as one that waits again would be. A
+  /// message that no later call can read becomes a dead letter, and holds up no other.
   package func putBack(_ name: MessageName) throws(WormholeError) {
     guard try !isCancelled(name) else { return try cancel(name) }
-    guard let message = try read(name) else { return }
-    let bytes = try message.repeated()
+    let bytes: [UInt8]
+    do throws(WormholeError) {
+      guard let message = try read(name) else { return }
+      bytes = try message.repeated()
+    } catch {
+      guard error.meansUnreadable || error.code == .invalidValue else { throw error }
+      return try giveUp(name, error.reason)
+    }
     try naming("put back message", name.id, at: home) { () throws(Errno) in
       // The waiting file comes first: a process that is killed in between does both again. The file
       // is new, and after a power cut it is all that is left of a message sent with `.power`.

@@ -43,6 +43,25 @@ import WormholeSyscalls
     #expect(try meeting.names("members/printer/claimed") == [])
   }
 
+  /// A power cut may damage a message that was sent without a sync.
+  ///
+  /// The message must hold up neither the end of a lost machine nor a container that becomes
+  /// another machine.
+  @Test func aDamagedMessageThatIsPutBackIsADeadLetter() throws {
+    let meeting = try Meeting()
+    let peer = try meeting.container.join(as: "phone").peer("printer")
+    let carrier = try Carrier(meeting.another())
+    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
+    try peer.send(1, .quick())
+    let name = try #require(try printer.waiting().first)
+    #expect(try printer.claim(name))
+    try meeting.overwrite("members/printer/claimed/\(name.text)~1", Array("damaged".utf8))
+    try printer.putBack(name)
+    #expect(try printer.waiting() == [])
+    #expect(try meeting.names("members/printer/claimed") == [])
+    #expect(try meeting.names("members/printer/dead").contains(name.text))
+  }
+
   /// The receiver's home has moved, and the request comes while the message is taken back.
   @Test func aRequestThatComesWhileAMessageIsTakenBackCounts() throws {
     let meeting = try Meeting()
