@@ -41,6 +41,42 @@ import WormholeSyscalls
     #expect(try machines.names(folder(to: TwoMachines.thereName)) == [])
   }
 
+  /// Whichever of the lost machine's members has the closed directory.
+  @Test(arguments: [MachineRecord.Fate.putBack, .deadLetter])
+  func aClosedDirectoryHoldsUpNoOtherNameOfALostMachine(_ fate: MachineRecord.Fate) throws {
+    let residents = try machines.opened().here.residents
+    for name in ["carol", "dan"] {
+      _ = try residents.proxy(of: .member(name), on: TwoMachines.thereName)
+    }
+    try machines.send(1)
+    _ = try machines.published()
+    let rule = FaultRule(
+      .open, path: "here/members/bob/claimed", persistent: true, .fail(.accessDenied))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) {
+      error = try failure { try Leftovers.settle(TwoMachines.thereName, fate, residents) }
+    }
+    #expect(error?.code == .permissionDenied)
+    #expect(residents.all.map(\.name) == ["bob"])
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+    try Leftovers.settle(TwoMachines.thereName, fate, residents)
+    #expect(residents.all.isEmpty)
+    #expect(try machines.names("here/members/bob/claimed") == [])
+  }
+
+  /// As a damaged record, whose machine is given up all the same.
+  @Test func aDamagedCursorKeepsNoMachineFromBeingGivenUp() throws {
+    _ = try machines.send(1)
+    _ = try machines.published()
+    let residents = try machines.opened().here.residents
+    let bytes: [UInt8] = [1]
+    try BridgeFolder(["in", TwoMachines.thereName], of: machines.here.storage)
+      .write(InFlow.cursorName, bytes)
+    try Leftovers.settle(TwoMachines.thereName, .putBack, residents)
+    #expect(residents.all.isEmpty)
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+  }
+
   /// As after a power cut, which may damage a message that was sent without a sync.
   @Test(arguments: [false, true])
   func aDamagedMessageInTransitHoldsUpNoOther(_ isLost: Bool) throws {

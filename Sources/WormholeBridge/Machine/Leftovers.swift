@@ -8,16 +8,31 @@ enum Leftovers {
   /// that waits for the machine; then its proxies stand for no machine.
   ///
   /// Killed halfway, it is run again at the next start.
+  ///
+  /// - Throws: the first error, after everything else is done; the call must be repeated.
   static func settle(
     _ machine: String, _ fate: MachineRecord.Fate, _ residents: Residents
   ) throws(WormholeError) {
     let storage = residents.container.storage
     try deliverReceived(from: machine, residents)
-    for proxy in residents.all(on: machine) {
-      if fate == .deadLetter {
-        for name in try proxy.waiting() { _ = try proxy.claim(name) }
+    // A directory that cannot be used holds up no other: the caller tries again.
+    var failure: WormholeError?
+    var held: Set<Carrier.Resident> = []
+    func attempt(_ proxy: Proxy, _ body: () throws(WormholeError) -> Void) {
+      do throws(WormholeError) {
+        try body()
+      } catch {
+        failure = failure ?? error
+        held.insert(proxy.resident)
       }
-      try end(proxy.claimed(), at: proxy, machine, fate)
+    }
+    for proxy in residents.all(on: machine) {
+      attempt(proxy) { () throws(WormholeError) in
+        if fate == .deadLetter {
+          for name in try proxy.waiting() { _ = try proxy.claim(name) }
+        }
+        try end(proxy.claimed(), at: proxy, machine, fate)
+      }
     }
     // Other homes have moved since: the messages in transit to this machine end here alone.
     for (resident, names) in try bound(to: machine, storage) {
@@ -33,14 +48,17 @@ enum Leftovers {
     }
     // A record claims its messages again, so it has to go before their names are free.
     try forgetFlow(to: machine, storage)
-    for proxy in residents.all(on: machine) {
-      if case .queue(let name) = proxy.resident,
-        let home = try residents.carrier.home(ofQueue: name)
-      {
-        try QueueList(of: storage).keep(term: home.term, of: name)
+    for proxy in residents.all(on: machine) where !held.contains(proxy.resident) {
+      attempt(proxy) { () throws(WormholeError) in
+        if case .queue(let name) = proxy.resident,
+          let home = try residents.carrier.home(ofQueue: name)
+        {
+          try QueueList(of: storage).keep(term: home.term, of: name)
+        }
+        try residents.release(proxy.resident)
       }
-      try residents.release(proxy.resident)
     }
+    if let failure { throw failure }
   }
 
   private static func end(
@@ -85,8 +103,14 @@ enum Leftovers {
   ) throws(WormholeError) {
     let storage = residents.container.storage
     guard try BridgeFolder(["in"], of: storage).names().contains(machine) else { return }
-    let refusals = try Refusals(BridgeFolder(["out", machine], of: storage))
-    try InFlow(from: machine, residents, refusals).end()
+    do throws(WormholeError) {
+      let refusals = try Refusals(BridgeFolder(["out", machine], of: storage))
+      try InFlow(from: machine, residents, refusals).end()
+    } catch {
+      // As a damaged record. The files stay: the next start tries again.
+      guard error.code == .damaged else { throw error }
+      storage.log(.warning, "\(error)")
+    }
   }
 
   private static func forgetFlow(
