@@ -40,6 +40,42 @@ import WormholeSyscalls
     }
   }
 
+  /// The servers were full for a moment, and the connection has lasted.
+  @Test func theTroubleOfAPublishIsOverWhenTheServersTakeIt() throws {
+    let (one, link) = (scene.one, scene.link)
+    let member = try one.container.join(as: "bob")
+    defer { member.leave() }
+    one.bridge.locals["bob"] = try one.container.peer("bob").profile
+    scene.server.script = { subject in
+      guard subject.hasPrefix("whs.") else { return nil }
+      let body = #"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#
+      return (headers: "", body: body)
+    }
+    one.bridge.claimHomes(link)
+    try scene.serve("the servers are full") {
+      one.bridge.trouble?.hasPrefix("the servers are full: ") == true
+    }
+    // A publish on another subject shows nothing.
+    let answered = Result<Void, RelayFailure>.success(())
+    one.bridge.note(publish: answered, on: "whs.other")
+    #expect(one.bridge.trouble != nil)
+    scene.server.script = { _ in nil }
+    scene.server.stored = "whs."
+    one.bridge.claimHomes(link)
+    try scene.serve("the trouble is over") { one.bridge.trouble == nil }
+  }
+
+  /// What the servers have taken is not all that may hold up a bridge.
+  @Test func anotherTroubleStaysWhenTheServersTakeAPublish() {
+    let bridge = scene.one.bridge
+    let refused = Result<Void, RelayFailure>.failure(RelayFailure(.timedOut, "no reply"))
+    bridge.note(publish: refused, on: "whs.a")
+    #expect(bridge.trouble == "no reply")
+    bridge.note(trouble: "the servers refuse a right")
+    bridge.note(publish: Result<Void, RelayFailure>.success(()), on: "whs.a")
+    #expect(bridge.trouble == "the servers refuse a right")
+  }
+
   /// Messages of the guest would be delivered to a directory that is gone.
   @Test func aGuestThatWasSweptHasANewProxyWhenItSendsAgain() throws {
     let (one, link) = (scene.one, scene.link)
@@ -61,7 +97,7 @@ private final class ConnectedBridge {
   let one: UnconnectedBridge
   let link: ServerLink
   private let folder: TemporaryDirectory
-  private let server: LyingServer
+  let server: LyingServer
 
   init() throws {
     let folder = try TemporaryDirectory()
@@ -82,6 +118,15 @@ private final class ConnectedBridge {
     }
     one = try UnconnectedBridge(folder.path + "/c")
     (self.folder, self.server, self.link) = (folder, server, link)
+  }
+
+  /// Serves the connection until the condition holds.
+  func serve(_ condition: String, until isMet: () -> Bool) throws {
+    try eventually(condition) {
+      _ = server.step(.now)
+      link.connection.proceed(.now)
+      return isMet()
+    }
   }
 
   deinit { link.stop() }

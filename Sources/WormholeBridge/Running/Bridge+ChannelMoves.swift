@@ -118,7 +118,7 @@ extension Bridge {
       if case .failure(let failure) = result, failure.kind == .tooLarge {
         return self.keep(channel: name)
       }
-      self.noteStep(result, of: name) { $0.isPublished = true }
+      self.noteStep(result, on: subject, of: name) { $0.isPublished = true }
     }
   }
 
@@ -150,20 +150,20 @@ extension Bridge {
     ) { [weak self, weak link] result in
       guard let self, self.link === link else { return }
       // The reader of the records shows the change.
-      self.noteStep(result, of: name) { $0.retry = .now + .seconds(1) }
+      self.noteStep(result, on: subject, of: name) { $0.retry = .now + .seconds(1) }
     }
   }
 
   private func noteStep<Success>(
-    _ result: Result<Success, RelayFailure>, of name: String, _ note: (inout ChannelMove) -> Void
+    _ result: Result<Success, RelayFailure>, on subject: String, of name: String,
+    _ note: (inout ChannelMove) -> Void
   ) {
+    self.note(publish: result, on: subject)
     guard var move = channels.moves[name] else { return }
     move.isUnderWay = false
     switch result {
     case .success: note(&move)
-    case .failure(let failure):
-      move.retry = .now + .seconds(1)
-      self.note(publish: failure)
+    case .failure: move.retry = .now + .seconds(1)
     }
     channels.moves[name] = move
   }

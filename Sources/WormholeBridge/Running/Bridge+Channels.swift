@@ -137,9 +137,8 @@ extension Bridge {
       subject, expectedLast: home?.sequence ?? 0, Home.bytes(place.machine, after: home),
       within: .seconds(10)
     ) { [weak self] result in
-      guard case .failure(let failure) = result else { return }
-      self?.channels.claims.remove(name)
-      self?.note(publish: failure)
+      if case .failure = result { self?.channels.claims.remove(name) }
+      self?.note(publish: result, on: subject)
     }
   }
 
@@ -178,14 +177,15 @@ extension Bridge {
         self.channels.own[name]?.stored = content.version
         // A move that waits has a reason of its own.
         if self.channels.moves[name] == nil { self.channels.conflicts[name] = nil }
+        self.note(publish: result, on: subject)
       case .failure(let failure) where failure.kind == .tooLarge:
         // The end of a move has a longer reason.
         guard self.channels.conflicts[name]?.contains(ChannelTraffic.excess) != true else { return }
         self.channels.conflicts[name] = ChannelTraffic.excess
-      case .failure(let failure):
+      case .failure:
         self.channels.own[name]?.isDirty = true
         self.channels.own[name]?.next = .now + .seconds(1)
-        self.note(publish: failure)
+        self.note(publish: result, on: subject)
       }
     }
   }

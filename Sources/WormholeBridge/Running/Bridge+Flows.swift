@@ -195,11 +195,13 @@ extension Bridge {
     }
     if pair.out.isConfirmed(before: bundle) { pair.lastProgress = now }
     pair.isPublishing = true
+    let subject = subjects.flow(from: place.machine, to: machine)
     link.jetStream.publish(
-      subjects.flow(from: place.machine, to: machine),
+      subject,
       headers: [(Key.flowHeader, bundle.flow), (Key.lastHeader, String(bundle.last))], bytes,
       within: .seconds(10)
     ) { [weak self, weak pair] result in
+      self?.note(publish: result, on: subject)
       guard let self, let pair, self.pairs[machine] === pair else { return }
       pair.isPublishing = false
       switch result {
@@ -208,7 +210,6 @@ extension Bridge {
         pair.pause = .milliseconds(100)
       case .failure(let failure):
         // The servers may have it all the same: the numbers show that to the receiver.
-        self.note(publish: failure)
         pair.retry = .now + pair.pause
         let isFull = JetStreamError.full.contains(failure.errorCode ?? 0)
         pair.pause = min(pair.pause * 2, isFull ? Self.longestPause : .seconds(2))

@@ -74,12 +74,12 @@ extension Bridge {
       channels: channelVersions, queues: queueTerms, heirs: heirs,
       late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
     guard let bytes else { return }
-    do throws(RelayFailure) {
-      try link.connection.publish(subjects.heartbeat(place.machine), bytes)
-      link.echo.unheardBeats += 1
-    } catch {
-      note(trouble: error.reason)
+    let subject = subjects.heartbeat(place.machine)
+    let result = Result { () throws(RelayFailure) in
+      try link.connection.publish(subject, bytes)
     }
+    if case .success = result { link.echo.unheardBeats += 1 }
+    note(publish: result, on: subject)
   }
 
   func take(heartbeat message: RelayMessage, _ now: Instant) {

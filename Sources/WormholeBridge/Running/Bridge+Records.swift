@@ -147,24 +147,33 @@ extension Bridge {
     (link.isClaiming, link.isServing, link.retry) = (true, false, nil)
     try place.begin(after: recorded?.record, nonce: nonce, folder)
     let record = MachineRecord(generation: place.generation, nonce: nonce)
+    let subject = subjects.machineRecord(place.machine)
     link.jetStream.publish(
-      subjects.machineRecord(place.machine), id: nil, expectedLast: recorded?.sequence ?? 0,
-      record.bytes, within: .seconds(10)
+      subject, id: nil, expectedLast: recorded?.sequence ?? 0, record.bytes, within: .seconds(10)
     ) { [weak self, weak link] result in
       link?.isClaiming = false
       // The reader shows the present record, whichever bridge has written the record.
       link?.retry = .now + .milliseconds(200)
-      if case .failure(let failure) = result { self?.note(publish: failure) }
+      self?.note(publish: result, on: subject)
     }
   }
 
-  func note(publish failure: RelayFailure) {
-    guard !JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { return }
-    if JetStreamError.full.contains(failure.errorCode ?? 0) {
-      note(trouble: "the servers are full: \(failure.reason)")
-    } else {
-      note(trouble: failure.reason)
+  /// Notes the end of a publish: a failure is the bridge's trouble until a later publish on the same
+  /// subject succeeds.
+  func note<Success>(publish result: Result<Success, RelayFailure>, on subject: String) {
+    guard case .failure(let failure) = result,
+      !JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0)
+    else {
+      guard let earlier = unpublished, earlier.subject == subject else { return }
+      unpublished = nil
+      // The trouble may be another one by now.
+      if trouble == earlier.trouble { trouble = nil }
+      return
     }
+    let isFull = JetStreamError.full.contains(failure.errorCode ?? 0)
+    let text = isFull ? "the servers are full: \(failure.reason)" : failure.reason
+    note(trouble: text)
+    unpublished = (subject, text)
   }
 
   // MARK: Homes
@@ -179,9 +188,8 @@ extension Bridge {
         subject, expectedLast: homes[name]?.sequence ?? 0, Home.bytes(place.machine),
         within: .seconds(10)
       ) { [weak self, weak link] result in
-        guard case .failure(let failure) = result else { return }
-        link?.claims.remove(name)
-        self?.note(publish: failure)
+        if case .failure = result { link?.claims.remove(name) }
+        self?.note(publish: result, on: subject)
       }
     }
   }

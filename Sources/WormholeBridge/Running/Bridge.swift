@@ -107,6 +107,8 @@ package final class Bridge {
   var recorded: (record: MachineRecord, sequence: UInt64)?
   var end: BridgeEnd?
   var trouble: String?
+  /// The subject of the latest publish that has failed, and the trouble that was noted of it.
+  var unpublished: (subject: String, trouble: String)?
   var link: ServerLink?
   /// The servers' clock less this machine's, in nanoseconds.
   var clockOffset: Int64?
