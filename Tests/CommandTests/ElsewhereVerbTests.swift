@@ -50,6 +50,19 @@ import WormholeSyscalls
     #expect(try done("wormhole doctor").contains("its home is another machine"))
   }
 
+  /// Names of queues and channels may be those of another machine, with any character.
+  @Test func aNameWithControlCharactersIsShownOnOneLine() throws {
+    _ = try done("wormhole bridge queue \"$(printf 'a\\nb\\033[2J')\"")
+    // The bridge looks at its queues while it waits for a server.
+    let line = "wormhole bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0.5"
+    #expect(try stage.run(line).status == .exited(69))
+    let status = try done("wormhole bridge status")
+    #expect(!status.unicodeScalars.contains("\u{1B}"))
+    let lines = status.split(separator: "\n").filter { $0.contains("home this machine") }
+    #expect(lines.count == 1)
+    #expect(lines.allSatisfy { $0.hasPrefix("\"queue 'a\\nb") }, "\(status)")
+  }
+
   /// The receiver is in another container, to which a process carries the messages; the sender is a
   /// member, or a guest.
   @Test(.notSanitized("waits for several processes"), arguments: ["--from phone", ""])

@@ -324,7 +324,8 @@ extension Invocation {
     if output.isJSON {
       try output.write(.bridge, status.object)
     } else {
-      for line in status.lines { try output.write(line: line) }
+      // Other machines have given names and reasons.
+      for line in status.lines { try output.write(line: line.inOneLine()) }
     }
     return 0
   }
