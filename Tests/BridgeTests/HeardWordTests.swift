@@ -89,6 +89,7 @@ import WormholeSyscalls
     let found = try findings([
       "at": .date(Date().addingTimeInterval(-600)), "process": 7, "trouble": "it rains",
       "clock": -6.5, "conflicts": ["bob": "two homes"],
+      "channels": ["seats": ["trouble": "too large"], "films": ["version": 1]],
       "queues": ["jobs": ["lent": 1, "trouble": "it moves"], "sound": ["lent": 1]],
       "machines": [Self.other: ["trouble": "the disk is full"], "c": ["next": 1]],
     ])
@@ -101,10 +102,12 @@ import WormholeSyscalls
     check("bridge/status.plist", .problem, "trouble: it rains")
     check("member 'bob'", .problem, "two machines have the name: two homes")
     check("queue 'jobs'", .problem, "it is not carried: it moves")
+    check("channel 'seats'", .problem, "it is not carried: too large")
     check("machine \(Self.other)", .problem, "its flows stand still: the disk is full")
     check("clock", .note, "the servers' clock is -6 s ahead of this machine's")
     check("servers", .problem, "")
     #expect(found["queue 'sound'"] == nil && found["machine c"] == nil)
+    #expect(found["channel 'films'"] == nil)
   }
 
   @Test func aSoundStatementIsNoFinding() throws {

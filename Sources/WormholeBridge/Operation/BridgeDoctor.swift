@@ -102,6 +102,13 @@ package struct BridgeDoctor {
         "two machines have the name: \(reason.stringValue ?? "")",
         advice: "let one of the two members leave, and join under another name")
     }
+    for (channel, state) in status["channels"]?.dictionaryValue ?? [:] {
+      guard let trouble = state["trouble"]?.stringValue else { continue }
+      add(
+        .problem, "channel '\(channel)'", "it is not carried: \(trouble)",
+        advice: "if another machine is its home, too, leave the channel to that machine with "
+          + "'wormhole bridge channel \(channel) --to MACHINE'")
+    }
     for (queue, state) in status["queues"]?.dictionaryValue ?? [:] {
       guard let trouble = state["trouble"]?.stringValue else { continue }
       add(
