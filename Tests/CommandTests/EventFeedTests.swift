@@ -109,6 +109,54 @@ import WormholeSyscalls
     #expect(heard.all == ["ended"])
   }
 
+  // MARK: Settings
+
+  /// Whichever call of the start is refused.
+  @Test func aSuiteWhoseWatchIsRefusedIsWatchedLater() throws {
+    let folder = try TemporaryDirectory()
+    let settings = try SharedContainer(directory: folder.path).defaults("cinema")
+    try settings.set(0, forKey: "rows")
+    var changes = 0
+    for number in 1...16 {
+      // A container that has opened no directory of the suite yet.
+      let feed = feed(try SharedContainer(directory: folder.path), .setting)
+      defer { feed.stop() }
+      let rule = FaultRule(
+        .open, path: "/defaults.cinema", number: number, .fail(.tooManyOpenFiles))
+      guard (try? FaultPoints.with([rule]) { try feed.start() }) != nil else { continue }
+      try eventually("the suite is watched after a refusal of call \(number)") {
+        feed.state.withLock { $0.suites["cinema"] != nil }
+      }
+      changes += 1
+      try settings.set(changes, forKey: "rows")
+      try heard.wait("change \(changes)") { $0.count >= changes }
+    }
+    #expect(changes > 0)
+    // The settings at the start are no events.
+    #expect(heard.all == [String](repeating: "changed", count: changes))
+  }
+
+  /// No further notice comes of the change whose reading was refused.
+  @Test func aSettingWhoseReadingIsRefusedIsReadLater() throws {
+    let folder = try TemporaryDirectory()
+    let settings = try SharedContainer(directory: folder.path).defaults("cinema")
+    try settings.set(0, forKey: "rows")
+    let feed = feed(try SharedContainer(directory: folder.path), .setting)
+    defer { feed.stop() }
+    let changes = DefaultsChanges([:], only: nil)
+    let rule = FaultRule(
+      .open, path: "/defaults.cinema", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { feed.check("cinema", changes) }
+    #expect(heard.all == [])
+    #expect(feed.state.withLock { $0.unreadSuites } == ["cinema"])
+    feed.check("cinema", changes)
+    #expect(heard.all == ["changed"])
+    try feed.start()
+    try eventually("the suite is read again") {
+      feed.state.withLock { $0.unreadSuites.isEmpty }
+    }
+  }
+
   // MARK: Locks
 
   /// A container, and a process that has stopped while it holds a lock.

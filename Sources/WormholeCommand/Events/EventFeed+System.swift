@@ -17,7 +17,9 @@ extension EventFeed {
     let watch = try container.storage.watchNames(in: .system) { change in
       guard case .came(let slot) = change else { return }
       if let name = slot.after(Container.lockPrefix) { self.watchLock(name) }
-      if let suite = slot.after(Container.Folder.suitePrefix) { self.watchSuite(suite, slot) }
+      if let suite = slot.after(Container.Folder.suitePrefix) {
+        self.watchSuite(suite, isOld: self.state.withLock { $0.isStarting })
+      }
     }
     state.withLock { $0.folders.append(watch) }
     try naming("watch", "locks") { () throws(Errno) in
@@ -82,10 +84,11 @@ extension EventFeed {
     tell(event)
   }
 
-  /// Checks the locks that were held, and those that could not be checked or watched.
+  /// Checks the locks that were held, and the locks and suites that could not be checked or watched.
   ///
   /// - Returns: always true.
   private func checkHeldLocks() -> Bool {
+    checkSuites()
     for name in state.withLock({ $0.unwatchedLocks }) { watchLock(name) }
     let names = state.withLock { Set($0.locks.keys).union($0.uncheckedLocks) }
     for name in names { check(lock: name) }
@@ -94,25 +97,63 @@ extension EventFeed {
 
   // MARK: Settings
 
-  private func watchSuite(_ suite: String, _ slotName: String) {
-    let isFirst = state.withLock { $0.isStarting }
-    let defaults = container.defaults(suite)
-    guard let slot = try? container.storage.slot(.system, slotName),
-      state.withLock({ $0.suites[suite] == nil })
-    else { return }
-    let known = isFirst ? (try? defaults.dictionaryRepresentation()) ?? [:] : [:]
-    let changes = DefaultsChanges(known, only: nil)
-    let worker = Worker()
-    worker.begin {
-      guard let values = try? defaults.dictionaryRepresentation() else { return }
-      for (key, value) in changes.next(values) {
-        var event = ContainerEvent(.setting, value == nil ? "removed" : "changed", suite, key)
-        event.value = value
-        self.tell(event)
+  /// Watches a suite; a watch that the system refuses is tried again.
+  ///
+  /// - Parameter isOld: whether the suite was there at the start: its settings are no events.
+  private func watchSuite(_ suite: String, isOld: Bool) {
+    guard state.withLock({ $0.suites[suite] == nil }) else { return }
+    do throws(WormholeError) {
+      let slot = try container.storage.slot(.system, Container.Folder.suitePrefix + suite)
+      let known = try isOld ? settings(of: suite) : [:]
+      let (changes, worker) = (DefaultsChanges(known ?? [:], only: nil), Worker())
+      worker.begin { self.check(suite, changes) }
+      let watch = try slot.watch { worker.trigger() }
+      state.withLock { state in
+        state.suites[suite] = SettingsFeed(watch: watch, worker: worker)
+        state.unwatchedSuites[suite] = nil
       }
+    } catch {
+      if error.mayPass { state.withLock { $0.unwatchedSuites[suite] = isOld } }
     }
-    let watch = try? slot.watch { worker.trigger() }
-    state.withLock { $0.suites[suite] = watch }
+  }
+
+  /// Reads the settings of a suite; nil for a suite that no later call can read as it is.
+  private func settings(
+    of suite: String
+  ) throws(WormholeError) -> [String: PropertyListValue]? {
+    do throws(WormholeError) {
+      return try container.defaults(suite).dictionaryRepresentation()
+    } catch {
+      guard error.mayPass else { return nil }
+      throw error
+    }
+  }
+
+  /// Reports the settings that have changed since the last check.
+  func check(_ suite: String, _ changes: DefaultsChanges) {
+    let values: [String: PropertyListValue]?
+    do throws(WormholeError) {
+      values = try settings(of: suite)
+    } catch {
+      // No notice of this change comes again.
+      _ = state.withLock { $0.unreadSuites.insert(suite) }
+      return
+    }
+    guard let values else { return }
+    for (key, value) in changes.next(values) {
+      var event = ContainerEvent(.setting, value == nil ? "removed" : "changed", suite, key)
+      event.value = value
+      tell(event)
+    }
+  }
+
+  /// Checks the suites that could not be watched or read.
+  private func checkSuites() {
+    let (unwatched, unread) = state.withLock { state in
+      (state.unwatchedSuites, exchange(&state.unreadSuites, with: []))
+    }
+    for (suite, isOld) in unwatched { watchSuite(suite, isOld: isOld) }
+    for suite in unread { state.withLock { $0.suites[suite]?.worker }?.trigger() }
   }
 
   // MARK: Accesses
@@ -201,6 +242,12 @@ extension EventFeed {
     else { return [] }
     return ((try? folder.names()) ?? []).sorted()
   }
+}
+
+/// The watch of a suite, and the worker that reads the suite after each change.
+struct SettingsFeed: Sendable {
+  let watch: NamedWatch
+  let worker: Worker
 }
 
 extension String {

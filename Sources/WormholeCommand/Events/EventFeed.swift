@@ -30,7 +30,12 @@ final class EventFeed: Sendable {
     /// Whether the last check of the accesses has failed.
     var missesAccesses = false
     var members: [String: Profile] = [:]
-    var suites: [String: NamedWatch] = [:]
+    var suites: [String: SettingsFeed] = [:]
+    /// The suites whose watch was refused, which is tried again, and whether each was there at the
+    /// start.
+    var unwatchedSuites: [String: Bool] = [:]
+    /// The suites whose last reading was refused.
+    var unreadSuites: Set<String> = []
     /// The names that were there at the start.
     var isStarting = true
   }
@@ -197,7 +202,7 @@ final class EventFeed: Sendable {
     for one in state.subscriptions { one.stop() }
     for one in state.folders { one.stop() }
     for one in state.feeds + state.slots.values { one.stop() }
-    for one in state.watches + state.suites.values { one.stop() }
+    for one in state.watches + state.suites.values.map(\.watch) { one.stop() }
     for one in state.mailboxes.values { one.stop() }
   }
 }
