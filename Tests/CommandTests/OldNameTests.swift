@@ -33,4 +33,17 @@ import WormholeSyscalls
     #expect(removed.output == "a\nz\n")
     #expect(try container.channels() == ["copy"])
   }
+
+  /// As a channel whose directory is closed to this user.
+  @Test func anErrorAboutOneNameKeepsNoOtherOneFromBeingRemoved() throws {
+    let stage = try Stage()
+    for name in ["a", "b", "c"] { _ = try stage.run("wormhole put \(name) 1") }
+    let removed = try stage.run(
+      "wormhole remove channel --older-than 0",
+      environment: ["WORMHOLE_FAULTS=open~channels/b@1+:before:fail=EACCES"])
+    #expect(removed.output == "a\nc\n")
+    #expect(removed.status == .exited(77), "\(removed.errors)")
+    #expect(removed.errors.contains("'b'"), "\(removed.errors)")
+    #expect(try stage.run("wormhole list").output == "b\n")
+  }
 }

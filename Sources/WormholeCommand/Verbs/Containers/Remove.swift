@@ -24,8 +24,9 @@ extension Verb {
       "With --older-than, removes NAME, or without NAME every one of KIND, only if it was not used "
         + "for that time, and writes the removed names: a channel or suite that was not changed, "
         + "a member that does not run and has left, a queue that no message has entered or left. "
-        + "What cannot be removed, because messages wait for it for example, stays. A change of a "
-        + "channel or suite at that moment is not lost.",
+        + "What cannot be removed, because messages wait for it for example, stays, and an error "
+        + "about one name is reported after the others are removed. A change of a channel or suite "
+        + "at that moment is not lost.",
       "With --json, writes kind and name.",
     ],
     [
@@ -65,15 +66,19 @@ extension Invocation {
   ) throws -> Int32 {
     let latest = Date(sinceEpochNow: Clocks.sinceEpoch).addingTimeInterval(-(age / .seconds(1)))
     var isFound = false
+    var failure: WormholeError?
     for name in try name.map({ [$0] }) ?? container.names(kind) {
       do {
         guard try kind.remove(name, notUsedAfter: latest, from: container) else { continue }
-      } catch let error as WormholeError
-        where operands.count == 1
-        && [.refused, .nameTaken, .unreachable].contains(error.code)
-      {
+      } catch let error as WormholeError where operands.count == 1 && error.code != .notAContainer {
         // A member may run for long without a message, and a channel may be another machine's.
-        output.explain("\(error)")
+        if [.refused, .nameTaken, .unreachable].contains(error.code) {
+          output.explain("\(error)")
+        } else {
+          // The remaining names are removed all the same.
+          if let before = failure { output.tell(Failure(before)) }
+          failure = error
+        }
         continue
       }
       isFound = true
@@ -82,6 +87,7 @@ extension Invocation {
           .removed, ["kind": .string(kind.rawValue), "name": .string(name)])
         : output.ofDone.write(line: name.inOneLine())
     }
+    if let failure { throw failure }
     return isFound || name == nil ? 0 : ExitCode.no.rawValue
   }
 }
