@@ -229,12 +229,14 @@ extension Bridge {
   private func adopt(_ name: String, _ legacy: Carrier.ChannelLegacy) throws(WormholeError) {
     // With the change that an earlier bridge has asked.
     let queue = try queue(name)
+    // The former home has made the change in progress, or will never make it.
+    let isMade = queue.current.map { legacy.operations[place.machine] == $0.change.operation }
+    // If the file keeps the change, a later home may make the change: the channel is taken later.
+    if isMade == false { try queue.forget() }
     try carrier.adopt(legacy, as: name)
     channels.conflicts[name] = nil
     channels.nextLook = .longAgo
-    // The former home has made the change in progress, or will never make it.
-    guard let asked = queue.current else { return }
-    let isMade = legacy.operations[place.machine] == asked.change.operation
+    guard let isMade else { return }
     queue.end(
       isMade
         ? Carrier.ChannelAnswer(.made, version: legacy.content?.version ?? 0)

@@ -19,6 +19,8 @@ final class ChangeQueue {
     /// Whether the home may have received the change.
     var wasSent: Bool
     var number = 0
+    /// Whether the next bridge does not know of the change any more.
+    var isForgotten = false
   }
 
   var waiting: [PendingChange] = []
@@ -98,13 +100,19 @@ final class ChangeQueue {
       made.removeFirst(max(0, made.count - Self.mostMade))
     case .differs: break
     case .unreachable, .refused:
-      // The next bridge must not request the change again.
-      do throws(WormholeError) { try write(nil) } catch { return retry = .now + .seconds(1) }
+      do throws(WormholeError) { try forget() } catch { return retry = .now + .seconds(1) }
     }
     // A change that a move of the home has ended may still wait for its reply, which is no answer
     // to the next change.
     (current, isAsking) = (nil, false)
     one.answer?(answer)
+  }
+
+  /// Removes the change in progress from the file: the next bridge must not request it again.
+  func forget() throws(WormholeError) {
+    guard let one = current, !one.isForgotten else { return }
+    try write(nil)
+    current?.isForgotten = true
   }
 
   /// Notes the end of a request to the home; returns false if its change has ended meanwhile.

@@ -190,7 +190,9 @@ import WormholeSyscalls
   /// A change was asked of the former home, and the bridge was killed: the home moves here.
   ///
   /// Otherwise the old change would be asked of the next home, and would replace a later value.
-  @Test func noOldChangeIsAskedAfterTheHomeHasMovedHere() throws {
+  /// Also if the disk is full at that moment: then the channel is taken later.
+  @Test(arguments: [false, true])
+  func noOldChangeIsAskedAfterTheHomeHasMovedHere(_ isFull: Bool) throws {
     let path = folder.path + "/c"
     let container = try SharedContainer(directory: path)
     let changes = try BridgeFolder([ChannelTraffic.changesName], of: container.storage)
@@ -202,10 +204,20 @@ import WormholeSyscalls
     let one = try UnconnectedBridge(path)
     let inherited = try copy(7, version: 3, heir: one.machine)
     one.bridge.take(channelCopy: "seats", message(inherited, 1))
-    one.bridge.take(channelHome: "seats", record(one.machine, 2))
+    let rule = FaultRule(.rename, path: "changes/seats.plist", persistent: true, .fail(.noSpace))
+    FaultPoints.with(isFull ? [rule] : []) {
+      one.bridge.take(channelHome: "seats", record(one.machine, 2))
+    }
+    if isFull {
+      #expect(one.bridge.channels.inheritances == ["seats"])
+      #expect(!one.bridge.channels.mayPublish("seats"))
+      one.bridge.inherit(channel: "seats")
+    }
     one.bridge.readChanges()
+    #expect(one.bridge.channels.inheritances.isEmpty && one.bridge.channels.mayPublish("seats"))
     #expect(try container.channel("seats", of: Int.self).value == 7)
     #expect(one.bridge.channels.queues["seats"]?.current == nil)
+    #expect(try ChangeQueue(changes, "seats").current == nil)
   }
 
   /// The servers' clock may be ahead, and they may give an older statement again.
