@@ -158,7 +158,7 @@ extension Bridge {
     }
   }
 
-  /// Notes the end of a publish: a failure is the bridge's trouble until a later publish on the same
+  /// Notes the end of a publish: a failure is the bridge's trouble until a later one on the same
   /// subject succeeds.
   func note<Success>(publish result: Result<Success, RelayFailure>, on subject: String) {
     guard case .failure(let failure) = result,

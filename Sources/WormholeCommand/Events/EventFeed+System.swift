@@ -84,7 +84,7 @@ extension EventFeed {
     tell(event)
   }
 
-  /// Checks the locks that were held, and the locks and suites that could not be checked or watched.
+  /// Checks the locks that were held, and all that could not be checked or watched before.
   ///
   /// - Returns: always true.
   private func checkHeldLocks() -> Bool {
