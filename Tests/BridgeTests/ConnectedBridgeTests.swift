@@ -3,10 +3,10 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
-import WormholeRelay
 import WormholeSyscalls
 
 @testable import WormholeBridge
+@testable import WormholeRelay
 
 /// What a bridge does at a connection whose servers have no records.
 @Suite(.blocking) struct ConnectedBridgeTests {
@@ -38,6 +38,34 @@ import WormholeSyscalls
       bridge.carryChannels(scene.link, .now)
       #expect(bridge.channels.moves["seats"]?.machine == machine)
     }
+  }
+
+  /// The record of a move may arrive after the new home was given up: no later record frees it.
+  @Test func aChannelIsTakenThatHasMovedToALostMachine() throws {
+    let (one, link) = (scene.one, scene.link)
+    let bridge = one.bridge
+    func note(home machine: String, _ sequence: UInt64) {
+      let message = StreamMessage(
+        subject: "", headers: [], payload: Home.bytes(machine), sequence: sequence, timestamp: 1,
+        pending: 0)
+      bridge.take(channelHome: "seats", message)
+    }
+    // This machine was the home before.
+    bridge.channels.claims = ["seats"]
+    note(home: one.machine, 1)
+    bridge.giveUp(Self.other, .putBack)
+    note(home: Self.other, 2)
+    try Bridge.moveChannel("seats", to: one.machine, of: one.container)
+    let subject = try #require(link.subjects).channelRecord("seats")
+    var isClaimed = false
+    scene.server.script = { published in
+      if published == subject { isClaimed = true }
+      return nil
+    }
+    bridge.channels.nextLook = .longAgo
+    bridge.carryChannels(link, .now)
+    #expect(bridge.channels.conflicts["seats"] == nil)
+    try scene.serve("the channel is claimed") { isClaimed }
   }
 
   /// The servers were full for a moment, and the connection has lasted.

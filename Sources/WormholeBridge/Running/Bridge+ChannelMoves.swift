@@ -245,7 +245,8 @@ extension Bridge {
 
   /// Takes a copy whose home was given up, with the content that has arrived here.
   func take(lostChannel name: String, _ link: ServerLink, _ subjects: Subjects) {
-    guard let home = channels.homes[name]?.machine else {
+    // A record that was under way may name the lost machine after that machine was given up.
+    guard let home = channels.homes[name]?.machine, evicted[home] == nil else {
       return claim(channel: name, link, subjects)
     }
     do throws(WormholeError) {

@@ -123,7 +123,7 @@ extension Bridge {
 
   func claim(channel name: String, _ link: ServerLink, _ subjects: Subjects) {
     let home = channels.homes[name]
-    if let machine = home?.machine {
+    if let machine = home?.machine, evicted[machine] == nil {
       if machine != place.machine {
         channels.conflicts[name] = "its home is machine \(machine), too"
       }
@@ -197,7 +197,7 @@ extension Bridge {
 
   func take(channelHome name: String, _ message: StreamMessage) {
     channels.homes[name] = Home(message)
-    if channels.homes[name]?.machine == nil { channels.claims.remove(name) }
+    if channels.homes[name]?.machine != place.machine { channels.claims.remove(name) }
     inherit(channel: name)
     storeCopy(of: name)
   }
