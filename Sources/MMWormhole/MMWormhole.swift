@@ -120,12 +120,14 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   open func passMessageObject(_ messageObject: (any NSCoding)?, identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
-    let me = WeakWormhole(self)
     attempt {
-      if let messenger = messenger.throwing {
-        try messenger.pass(messageObject, identifier) { error in
-          guard let self = me.object else { return DropInLog.tell(.error, error) }
-          self.fail(error)
+      if let messenger = messenger.builtIn {
+        try messenger.pass(messageObject, identifier) {
+          let me = WeakWormhole(self)
+          return { error in
+            guard let self = me.object else { return DropInLog.tell(.error, error) }
+            self.fail(error)
+          }
         }
       } else if messenger.writeMessageObject(messageObject, forIdentifier: identifier) {
         try notice(identifier).post()
@@ -138,7 +140,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   open func message(withIdentifier identifier: String?) -> Any? {
     guard let identifier else { return nil }
     let messenger = wormholeMessenger
-    if let messenger = messenger.throwing {
+    if let messenger = messenger.builtIn {
       return attempt { try messenger.message(identifier) } ?? nil
     }
     return messenger.messageObject(forIdentifier: identifier)
@@ -149,7 +151,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   open func clearMessageContents(forIdentifier identifier: String?) {
     guard let identifier else { return }
     let messenger = wormholeMessenger
-    if let messenger = messenger.throwing {
+    if let messenger = messenger.builtIn {
       attempt { forget(identifier, upTo: try messenger.clear(identifier)) }
     } else {
       messenger.deleteContent(forIdentifier: identifier)
@@ -161,7 +163,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   /// If a message cannot be removed, the others are removed nevertheless.
   open func clearAllMessageContents() {
     let messenger = wormholeMessenger
-    if let messenger = messenger.throwing {
+    if let messenger = messenger.builtIn {
       attempt { try messenger.clearAll { forget($0, upTo: $1) } }
     } else {
       messenger.deleteContentForAllMessages()
@@ -235,7 +237,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   ) throws(WormholeError) -> Subscription {
     let identifier = listener.identifier
     let me = WeakWormhole(self)
-    guard let files = messenger.throwing as? MMWormholeFileTransiting, files.watchesChannels else {
+    guard let files = messenger.builtIn, files.watchesChannels else {
       let messenger = Messenger(object: messenger)
       return try notice(identifier).watch { [weak listener] in
         guard let self = me.object, let listener else { return }

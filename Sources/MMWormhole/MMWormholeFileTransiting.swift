@@ -11,7 +11,7 @@ internal import WormholeSyscalls
 /// value, and exists as long as the message exists.
 ///
 /// A subclass may change single methods; the others continue to use the channels.
-open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMessenger {
+open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   // All mutable state is behind monitors.
 
   private let group: String?
@@ -94,7 +94,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
   open func writeMessageObject(
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool {
-    attempt { try pass(messageObject, identifier) { _ in } } != nil
+    attempt { try pass(messageObject, identifier) { { _ in } } } != nil
   }
 
   /// Returns the message of an identifier; nil if the message is missing or unreadable.
@@ -114,9 +114,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
 
   // MARK: Implementation
 
+  /// - Parameter failure: makes the closure that receives later failures, if there can be some.
   func pass(
     _ object: (any NSCoding)?, _ identifier: String,
-    failure: @escaping @Sendable (any Error) -> Void
+    failure: () -> @Sendable (any Error) -> Void
   ) throws {
     let place = try place(identifier)
     let stored = try StoredMessage.store(object, identifier)
@@ -133,6 +134,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     try StoredMessage.object(place.channel.value, identifier)
   }
 
+  /// Returns the version up to which messages are removed; nil if messages have no version.
   func clear(_ identifier: String) throws -> MessageVersion? {
     let place = try place(identifier)
     let number = try writing(place) { try place.channel.clear(alias: place.alias) }
@@ -144,6 +146,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     return try coordinator.write(place.alias.location) { _ in try body() }
   }
 
+  /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
     let opened = try open()
@@ -201,11 +204,31 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting, ThrowingMes
     return place
   }
 
+  /// Runs a body for calls that cannot throw.
+  @discardableResult
+  func attempt<Result>(_ body: () throws -> Result) -> Result? { DropInLog.attempt(body) }
+
   private func alias(_ identifier: String) throws(WormholeError) -> Alias {
     let (opened, escaped) = (try open(), try Container.escape(identifier))
     return try Alias(
       opened.messages.names + [escaped + ".archive"],
       channel: opened.messages.prefix + escaped, in: opened.container)
+  }
+}
+
+extension MMWormholeTransiting {
+  /// The messenger, if it is one of the module's classes, whose functions report failures.
+  ///
+  /// A program's subclass may override the public methods, which therefore must be called.
+  var builtIn: MMWormholeFileTransiting? {
+    let type = type(of: self as AnyObject)
+    guard
+      type == MMWormholeFileTransiting.self || type == MMWormholeCoordinatedFileTransiting.self
+        || type == MMWormholeSessionContextTransiting.self
+        || type == MMWormholeSessionMessageTransiting.self
+        || type == MMWormholeSessionFileTransiting.self
+    else { return nil }
+    return self as? MMWormholeFileTransiting
   }
 }
 

@@ -24,13 +24,13 @@ open class MMWormholeSessionTransiting: MMWormholeFileTransiting {
   open override func writeMessageObject(
     _ messageObject: (any NSCoding)?, forIdentifier identifier: String
   ) -> Bool {
-    attempt { try pass(messageObject, identifier) { DropInLog.tell(.error, $0) } }
+    attempt { try pass(messageObject, identifier) { { DropInLog.tell(.error, $0) } } }
     return false
   }
 
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
-    failure: @escaping @Sendable (any Error) -> Void
+    failure: () -> @Sendable (any Error) -> Void
   ) throws {}
 
   override func message(_ identifier: String) throws -> Any? { nil }
@@ -50,7 +50,7 @@ open class MMWormholeSessionTransiting: MMWormholeFileTransiting {
 open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
-    failure: @escaping @Sendable (any Error) -> Void
+    failure: () -> @Sendable (any Error) -> Void
   ) throws {
     let value = try StoredMessage.store(object, identifier)
     // The number differs from every earlier number, which the peer may know, even after a clear,
@@ -98,9 +98,10 @@ open class MMWormholeSessionContextTransiting: MMWormholeSessionTransiting {
 open class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
-    failure: @escaping @Sendable (any Error) -> Void
+    failure: () -> @Sendable (any Error) -> Void
   ) throws {
     let value = try StoredMessage.store(object, identifier)
+    let failure = failure()
     session.sendMessage(
       [identifier: SessionMessage(number: 0, value: value).packed], replyHandler: nil
     ) { error in
@@ -113,7 +114,7 @@ open class MMWormholeSessionMessageTransiting: MMWormholeSessionTransiting {
 open class MMWormholeSessionFileTransiting: MMWormholeSessionTransiting {
   override func pass(
     _ object: (any NSCoding)?, _ identifier: String,
-    failure: @escaping @Sendable (any Error) -> Void
+    failure: () -> @Sendable (any Error) -> Void
   ) throws {
     let value = try StoredMessage.store(object, identifier)
     _ = session.transferBlob([identifier: SessionMessage(number: 0, value: value).packed])
