@@ -227,4 +227,35 @@ import WormholeSyscalls
     #expect(try !timed.pair.files("inbox").contains(last.name.text))
     #expect(try timed.pair.files("inbox").count == 1099)
   }
+
+  /// A queue's message that a worker has returned waits among the claims because of its ordering
+  /// key.
+  @Test func aMessageClaimedInVainExpires() async throws {
+    let clock = Monitor(Clocks.sinceEpoch)
+    let meeting = try Meeting { $0.environment.sinceEpoch = { clock.withLock { $0 } } }
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    for sweeps in [true, false] {
+      let sent = try await queue.send(
+        1,
+        .quick {
+          $0.orderingKey = "a"
+          $0.timeToLive = .seconds(3600)
+        })
+      do {
+        var loop = queue.deliveries().makeAsyncIterator()
+        try #require(try await loop.next(isolation: nil)).requeue()
+      }
+      #expect(try meeting.names("queues/jobs/claimed").count == 1)
+      clock.withLock { $0 += 7_200_000_000_000 }
+      #expect(try sent.state == .ended)
+      if sweeps {
+        let home = try #require(
+          try meeting.container.storage.existingMember("jobs", in: .queues))
+        #expect(Expiry.sweep(home, meeting.container) == 1)
+      } else {
+        #expect(try queue.messages.isEmpty)
+      }
+      #expect(try meeting.names("queues/jobs/claimed") == [])
+    }
+  }
 }

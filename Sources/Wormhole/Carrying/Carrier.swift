@@ -296,6 +296,8 @@ package final class Carrier: Sendable {
       try home.list(.inbox) { file in
         if let name = MessageName(file), name.unique == sent.unique { found = name }
       }
+      // A worker of a queue may have claimed the message in vain.
+      if found == nil { found = try home.unclaimed { $0.unique == sent.unique }.first?.name }
       sender = try found.flatMap { (name) throws(Errno) in try senders.home(of: name) }
     }
     guard let found else { return false }

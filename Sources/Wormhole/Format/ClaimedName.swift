@@ -62,6 +62,10 @@ package struct ClaimedName: Hashable, Sendable {
   /// Whether an earlier attempt may have handled the message, in whole or in part.
   package var isRepeated: Bool { attempt > 1 || isInterrupted || name.isRetried }
 
+  /// Whether the message waits in a queue's `claimed/` as if never claimed: no attempt counts, and
+  /// only the ordering key keeps the message out of the inbox.
+  package var isUnclaimed: Bool { attempt == 0 && !isInterrupted && claim != nil }
+
   /// The claim of the next attempt.
   package func next(limit: Int = limit, claim: Int? = nil) -> ClaimedName {
     ClaimedName(

@@ -11,7 +11,7 @@ extension MemberDirectory {
     try forEachMessageFile {
       if let name = DelayedName($0) { body(.delayed(name)) }
     } waiting: {
-      if let name = MessageName($0) { body(.waiting(name)) }
+      if let file = WaitingFile($0) { body(.waiting(file)) }
     } claimed: {
       body(.inHand($0, $1))
     }
@@ -19,6 +19,8 @@ extension MemberDirectory {
 
   /// Lists as ``forEachMessage(_:)`` does; delayed and waiting messages are file names in the
   /// kernel's form, and may be names that the library did not make.
+  ///
+  /// See ``WaitingFile`` for the names of the waiting messages.
   func forEachMessageFile(
     delayed: (UnsafePointer<CChar>) -> Void, waiting: (UnsafePointer<CChar>) -> Void,
     claimed: (ClaimedName, MemberDirectory) -> Void
@@ -26,7 +28,9 @@ extension MemberDirectory {
     try look { () throws(Errno) in
       try list(.later, delayed)
       try list(.inbox, waiting)
-      try forEachInHand(claimed)
+      try forEachInHand { name, holder in
+        if name.isUnclaimed { name.text.withCString(waiting) } else { claimed(name, holder) }
+      }
       return false
     }
   }
@@ -35,11 +39,12 @@ extension MemberDirectory {
   func hasMessage(where isWanted: (MessageLocation) -> Bool) throws(Errno) -> Bool {
     var isFound = false
     try look { () throws(Errno) in
-      isFound = try contains(.inbox) { MessageName($0).map { isWanted(.waiting($0)) } ?? false }
+      isFound = try contains(.inbox) { WaitingFile($0).map { isWanted(.waiting($0)) } ?? false }
       guard !isFound else { return true }
       for holder in try holders() where !isFound {
         isFound = try holder.contains(.claimed) { file in
-          ClaimedName(String(cString: file)).map { isWanted(.inHand($0, holder)) } ?? false
+          guard let claimed = ClaimedName(String(cString: file)) else { return false }
+          return isWanted(MessageLocation(claimed, holder))
         }
       }
       return isFound
@@ -62,12 +67,14 @@ extension MemberDirectory {
           return true
         }
         try list(.inbox) { file in
-          if let name = MessageName(file), sent.matches(name) { place = .waiting(name) }
+          if let name = MessageName(file), sent.matches(name) { place = .waiting(.init(name)) }
         }
       } else if try status(of: sent.name.text, in: .inbox) != nil {
-        place = .waiting(sent.name)
+        place = .waiting(.init(sent.name))
       }
-      if place == nil { try forEachInHand { if sent.matches($0.name) { place = .inHand($0, $1) } } }
+      if place == nil {
+        try forEachInHand { if sent.matches($0.name) { place = MessageLocation($0, $1) } }
+      }
       return place != nil
     }
     return place
@@ -82,6 +89,18 @@ extension MemberDirectory {
         if let claimed = ClaimedName(String(cString: file)) { body(claimed, holder) }
       }
     }
+  }
+
+  /// Returns the messages that were returned to a queue as if never claimed, in order.
+  func unclaimed(where isWanted: (MessageName) -> Bool) throws(Errno) -> [WaitingFile] {
+    var found: [WaitingFile] = []
+    try list(.claimed) { file in
+      guard let claimed = ClaimedName(String(cString: file)), let file = WaitingFile(claimed),
+        isWanted(file.name)
+      else { return }
+      found.append(file)
+    }
+    return found.sorted { $0.name < $1.name }
   }
 
   /// The directories with claims: the workers of a queue and the queue, or the member alone.
@@ -113,16 +132,54 @@ extension MemberDirectory {
 /// The location of an unsettled message.
 enum MessageLocation {
   case delayed(DelayedName)
-  case waiting(MessageName)
+  case waiting(WaitingFile)
   /// Claimed, in the directory of a member or of a worker; or, in the directory of a queue, to be
   /// claimed again.
   case inHand(ClaimedName, MemberDirectory)
 
+  /// The location of a file among the claims of a directory.
+  init(_ claimed: ClaimedName, _ holder: MemberDirectory) {
+    if let file = WaitingFile(claimed) {
+      self = .waiting(file)
+    } else {
+      self = .inHand(claimed, holder)
+    }
+  }
+
   var name: MessageName {
     switch self {
     case .delayed(let delayed): delayed.name
-    case .waiting(let name): name
+    case .waiting(let file): file.name
     case .inHand(let claimed, _): claimed.name
+    }
+  }
+}
+
+/// The file of a message that waits for its first attempt.
+///
+/// The file is in the inbox. With an ordering key, a message that was claimed in vain waits in the
+/// `claimed/` of its queue instead.
+struct WaitingFile: Hashable, Sendable {
+  let name: MessageName
+  let part: MemberDirectory.Part
+  /// The name of the file in its part.
+  let text: String
+
+  init(_ name: MessageName) { (self.name, part, text) = (name, .inbox, name.text) }
+
+  /// Nil for a message that was attempted.
+  init?(_ claimed: ClaimedName) {
+    guard claimed.isUnclaimed else { return nil }
+    (name, part, text) = (claimed.name, .claimed, claimed.text)
+  }
+
+  /// Nil for a text in another form.
+  init?(_ file: UnsafePointer<CChar>) {
+    if let name = MessageName(file) {
+      self.init(name)
+    } else {
+      guard let claimed = ClaimedName(String(cString: file)) else { return nil }
+      self.init(claimed)
     }
   }
 }

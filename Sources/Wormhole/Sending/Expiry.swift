@@ -42,7 +42,7 @@ enum Expiry {
   /// only from its content.
   private static let most = (files: 1024, bytes: 64 << 20)
 
-  /// Settles expired messages of an inbox.
+  /// Settles expired messages of an inbox, and those that a queue's workers claimed in vain.
   ///
   /// A long queue is checked in part: the oldest messages, and others by chance, in each sweep
   /// anew.
@@ -51,10 +51,11 @@ enum Expiry {
   static func sweep(_ home: MemberDirectory, _ container: SharedContainer) -> Int {
     do throws(Errno) {
       guard try home.elsewhere == nil else { return 0 }
-      var names: [MessageName] = []
-      try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
-      names.sort { $0.stamp < $1.stamp }
-      return sweep(chosen(of: names, container), of: home, container)
+      var files: [WaitingFile] = []
+      try home.list(.inbox) { if let name = MessageName($0) { files.append(WaitingFile(name)) } }
+      files += try home.unclaimed { _ in true }
+      files.sort { $0.name.stamp < $1.name.stamp }
+      return sweep(chosen(of: files, container), of: home, container)
     } catch {
       container.log(
         .notice, "cannot list expired messages of '\(home.name)': \(error)",
@@ -63,29 +64,30 @@ enum Expiry {
     }
   }
 
-  private static func chosen(of names: [MessageName], _ container: SharedContainer) -> [MessageName]
+  private static func chosen(of files: [WaitingFile], _ container: SharedContainer) -> [WaitingFile]
   {
-    guard names.count > most.files else { return names }
-    let rest = names.count - most.files
+    guard files.count > most.files else { return files }
+    let rest = files.count - most.files
     let start = most.files / 2 + Int(container.options.environment.random() % UInt64(rest + 1))
-    return Array(names[..<(most.files / 2)] + names[start..<(start + most.files / 2)])
+    return Array(files[..<(most.files / 2)] + files[start..<(start + most.files / 2)])
   }
 
   private static func sweep(
-    _ names: [MessageName], of home: MemberDirectory, _ container: SharedContainer
+    _ files: [WaitingFile], of home: MemberDirectory, _ container: SharedContainer
   ) -> Int {
     let now = Date(sinceEpoch: container.options.environment.sinceEpoch())
     let (glance, senders) = (
       QueuedMessageReader(home, container.options.limits), SenderHomes(container.storage)
     )
     var (count, bytes) = (0, 0)
-    for name in names {
+    for file in files {
+      let name = file.name
       // A file that is too large does not keep the sweep from the next files.
-      let size = (try? home.status(of: name.text, in: .inbox))?.size ?? 0
+      let size = (try? home.status(of: file.text, in: file.part))?.size ?? 0
       guard size <= most.bytes - bytes else { continue }
       bytes += size
       // An unreadable file is left to its receiver.
-      guard let header = try? glance.header(name.text, .inbox), header.hasExpired(name, by: now)
+      guard let header = try? glance.header(file.text, file.part), header.hasExpired(name, by: now)
       else { continue }
       do throws(WormholeError) {
         if try end(SentName(name), at: home, senders, container) { count += 1 }

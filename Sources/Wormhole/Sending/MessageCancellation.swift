@@ -18,8 +18,8 @@ enum MessageCancellation {
       case .delayed(let delayed):
         if Mutants.has(.cancelWaitingOnly) { return false }
         if try self.end(delayed, at: receiver, end, sender, container) { return true }
-      case .waiting(let name):
-        if try self.end(name, at: receiver, end, sender, container) { return true }
+      case .waiting(let file):
+        if try self.end(file.name, at: receiver, end, sender, container) { return true }
       case .inHand, nil: return false
       }
     }
@@ -35,7 +35,8 @@ enum MessageCancellation {
     return try self.end(name, delayed.text, in: .later, at: receiver, end, sender, container)
   }
 
-  /// Moves a message out of the inbox; returns false if the message is gone.
+  /// Moves a message out of the inbox, or out of the claims of its queue if the message was claimed
+  /// in vain; returns false if the message is gone.
   ///
   /// One rename decides: a concurrent claim wins, or this call does. The message must not be taken
   /// out, checked and put back: a process that died in between would lose the message.
@@ -47,7 +48,19 @@ enum MessageCancellation {
     _ name: MessageName, at receiver: MemberDirectory, _ end: MessageEnd,
     _ sender: MemberDirectory?, _ container: SharedContainer?
   ) throws(WormholeError) -> Bool {
-    try self.end(name, name.text, in: .inbox, at: receiver, end, sender, container)
+    if try self.end(name, name.text, in: .inbox, at: receiver, end, sender, container) {
+      return true
+    }
+    // A worker may claim the message in vain once more after each search.
+    for _ in 0..<3 where name.key != nil {
+      let file = try naming(
+        "cancel message", name.id, at: receiver, receiver.unclaimed(where: { $0 == name }).first)
+      guard let file else { return false }
+      if try self.end(name, file.text, in: file.part, at: receiver, end, sender, container) {
+        return true
+      }
+    }
+    return false
   }
 
   private static func end(

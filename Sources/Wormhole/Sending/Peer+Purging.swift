@@ -23,17 +23,21 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     let filter = PurgeFilter(kind, age, home, container)
     let senders = SenderHomes(container.storage)
-    var (later, names): ([DelayedName], [MessageName]) = ([], [])
+    var (later, files): ([DelayedName], [WaitingFile]) = ([], [])
     try naming(operation, name, at: home) { () throws(Errno) in
       try home.list(.later) { if let name = DelayedName($0) { later.append(name) } }
-      try home.list(.inbox) { if let name = MessageName($0) { names.append(name) } }
+      try home.list(.inbox) { if let name = MessageName($0) { files.append(WaitingFile(name)) } }
+      files += try home.unclaimed { _ in true }
     }
     /// Returns how many messages were cancelled.
     func cancel(
-      _ name: MessageName, _ delayed: DelayedName? = nil
+      _ file: WaitingFile, _ delayed: DelayedName? = nil
     ) throws(WormholeError) -> Int {
+      let name = file.name
       try OffPool.checkCancellation(operation, self.name)
-      guard try filter.includes(name, in: delayed == nil ? .inbox : .later) else { return 0 }
+      guard try filter.includes(file.text, in: delayed == nil ? file.part : .later) else {
+        return 0
+      }
       let sender = try naming(operation, self.name, at: home, senders.home(of: name))
       let isDone =
         if let delayed {
@@ -44,24 +48,24 @@ extension Peer {
       return isDone ? name.count : 0
     }
     var count = 0
-    for name in names.sorted() { count += try cancel(name) }
+    for file in files.sorted(by: { $0.name < $1.name }) { count += try cancel(file) }
     // Another process moves a delayed message into the inbox when the message is due.
     var due: Set<String> = []
     for delayed in later.sorted(by: { $0.name < $1.name }) {
-      let cancelled = try cancel(delayed.name, delayed)
+      let cancelled = try cancel(WaitingFile(delayed.name), delayed)
       count += cancelled
       guard cancelled == 0 else { continue }
       let status = try naming(operation, name, at: home, home.status(of: delayed.text, in: .later))
       if status == nil { due.insert(delayed.name.unique) }
     }
     guard !due.isEmpty else { return count }
-    names = []
+    var names: [MessageName] = []
     try naming(operation, name, at: home) { () throws(Errno) in
       try home.list(.inbox) {
         if let name = MessageName($0), due.contains(name.unique) { names.append(name) }
       }
     }
-    for name in names.sorted() { count += try cancel(name) }
+    for name in names.sorted() { count += try cancel(WaitingFile(name)) }
     return count
   }
 
@@ -97,12 +101,12 @@ private struct PurgeFilter {
   }
 
   func includes(
-    _ name: MessageName, in part: MemberDirectory.Part
+    _ file: String, in part: MemberDirectory.Part
   ) throws(WormholeError) -> Bool {
     guard kind != nil || latest != nil else { return true }
     let header: MessageFile.Header?
     do throws(WormholeError) {
-      header = try reader.header(name.text, part)
+      header = try reader.header(file, part)
     } catch {
       // The kind and the time are unknown: no later read tells them.
       guard error.meansUnreadable else { throw error }

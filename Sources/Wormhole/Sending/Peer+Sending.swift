@@ -65,7 +65,8 @@ extension Peer {
           sent.append(one)
           continue
         }
-        let expires = glance.expiry(of: name.name, in: name.since == nil ? .inbox : .later)
+        let expires = glance.expiry(
+          of: name.name, name.name.text, in: name.since == nil ? .inbox : .later)
         if outbox == nil, let expires, expires < container.options.environment.sinceEpoch() {
           continue
         }

@@ -114,9 +114,11 @@ extension Peer {
         delayed, at: home, .cancelled, senderHome(of: delayed.name, senders, home), container)
       isDone = isDone || taken
     }
-    for file in try files(id, in: .inbox, of: home) {
+    let waiting = try files(id, in: .inbox, of: home)
+    let unclaimed = try naming("find message", id, at: home, home.unclaimed(where: { $0.id == id }))
+    for name in waiting + unclaimed.map(\.name) {
       let taken = try MessageCancellation.end(
-        file, at: home, .cancelled, senderHome(of: file, senders, home), container)
+        name, at: home, .cancelled, senderHome(of: name, senders, home), container)
       isDone = isDone || taken
     }
     // Of several senders, another one's message may be on its way to another machine.
@@ -155,7 +157,7 @@ private struct QueueListing {
   private let reader: QueuedMessageReader
   private let senders: SenderHomes
   private let now: Date
-  /// The messages that were found claimed.
+  /// The messages that were found claimed, or returned to the queue.
   private var claimed: Set<MessageName> = []
   /// The messages that were moved before they were read.
   private var moved = FileNameList()
@@ -232,7 +234,7 @@ private struct QueueListing {
   ) -> Bool {
     var found: [(message: QueuedMessage, claim: Claims.Value)] = []
     for claim in claims.values where !claimed.contains(claim.name.name) {
-      guard let message = message(at: .inHand(claim.name, claim.holder)) else { continue }
+      guard let message = message(at: MessageLocation(claim.name, claim.holder)) else { continue }
       found.append((message, claim))
     }
     // Asked after the messages were read: a receiver that has ended since claims no more.
@@ -241,10 +243,9 @@ private struct QueueListing {
       let isHeld = isPresent[holder.path] ?? (try? holder.isPresent()) ?? true
       isPresent[holder.path] = isHeld
       var message = message
-      if isElsewhere {
-        message.state = .inTransit
-      } else if !isHeld {
-        message.state = .interrupted
+      // Otherwise the message was claimed in vain, and waits again.
+      if message.state == .claimed {
+        message.state = isElsewhere ? .inTransit : isHeld ? .claimed : .interrupted
       }
       claimed.insert(name.name)
       guard body(name.name, message) else { return false }
@@ -258,21 +259,23 @@ private struct QueueListing {
   ) -> Bool {
     let (reader, claimed, now) = (reader, claimed, now)
     let ahead = ReadAhead(waiting.count, step: Self.step) { range in
-      var found: [(name: MessageName, content: QueuedMessageReader.WaitingContent?)] = []
+      var found: [(file: WaitingFile, content: QueuedMessageReader.WaitingContent?)] = []
       waiting.forEach(in: range) { file in
-        guard let name = MessageName(file), !claimed.contains(name) else { return true }
-        found.append((name, reader.waiting(name, at: now)))
+        guard let file = WaitingFile(file), !claimed.contains(file.name) else { return true }
+        found.append((file, reader.waiting(file, at: now)))
         return true
       }
       return found
     }
     defer { ahead.stop() }
     while let found = ahead.next() {
-      for (name, content) in found {
+      for (file, content) in found {
         switch content {
-        case nil: moved.add(name.text)
-        case .message(let message)?: if !body(name, message) { return false }
-        case .expired?: if !end(name) { moved.add(name.text) }
+        case nil: moved.add(file.name.text)
+        case .message(let message)?:
+          if file.part == .claimed { self.claimed.insert(file.name) }
+          if !body(file.name, message) { return false }
+        case .expired?: if !end(file.name) { moved.add(file.name.text) }
         }
       }
     }
@@ -295,12 +298,12 @@ private struct QueueListing {
       var message = reader.message(delayed.name, delayed.text, .later, 0)
       message?.notBefore = Date(sinceEpoch: delayed.due)
       return message
-    case .waiting(let name):
-      switch reader.waiting(name, at: now) {
+    case .waiting(let file):
+      switch reader.waiting(file, at: now) {
       case nil: return nil
       case .message(let message)?: return message
       case .expired?:
-        _ = end(name)
+        _ = end(file.name)
         return nil
       }
     }
@@ -319,8 +322,10 @@ struct QueuedMessageReader {
 
   /// Returns when a waiting message expires, in nanoseconds since 1970; nil if never, or if
   /// unknown.
-  func expiry(of name: MessageName, in part: MemberDirectory.Part = .inbox) -> Int64? {
-    guard let expires = try? header(name.text, part)?.expiry(of: name) else { return nil }
+  func expiry(of file: WaitingFile) -> Int64? { expiry(of: file.name, file.text, in: file.part) }
+
+  func expiry(of name: MessageName, _ file: String, in part: MemberDirectory.Part) -> Int64? {
+    guard let expires = try? header(file, part)?.expiry(of: name) else { return nil }
     // A made-up message may contain any number, or none.
     return Int64(exactly: (expires.timeIntervalSince1970 * 1e9).rounded(.up))
   }
@@ -333,11 +338,12 @@ struct QueuedMessageReader {
   }
 
   /// Returns a waiting message; nil if the message is gone.
-  func waiting(_ name: MessageName, at now: Date) -> WaitingContent? {
+  func waiting(_ file: WaitingFile, at now: Date) -> WaitingContent? {
     var hasExpired = false
-    let message = message(name, name.text, .inbox, 0) { header in
-      hasExpired = header.hasExpired(name, by: now)
+    var message = message(file.name, file.text, file.part, 0) { header in
+      hasExpired = header.hasExpired(file.name, by: now)
     }
+    message?.state = .waiting
     return message.map { hasExpired ? .expired : .message($0) }
   }
 

@@ -8,6 +8,8 @@ internal import WormholeSyscalls
 /// ``MemberDirectory/Room``. A busy sender reserves space for several messages in advance, never
 /// more than a thousandth of the quota, and keeps the reservation while idle.
 ///
+/// Messages that a worker of a queue has claimed in vain are not counted: there are only a few.
+///
 /// A single sender never exceeds the limits. Concurrent senders may exceed them by a little: by the
 /// messages sent while one of the senders counts.
 final class Quotas: Service {

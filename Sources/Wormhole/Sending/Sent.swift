@@ -106,7 +106,7 @@ public final class Sent: Sendable {
       return try naming("find message", id, at: receiver) { () throws(Errno) in
         switch try receiver.place(of: identity) {
         case .delayed: .delayed
-        case .waiting(let name): hasExpired(name, in: receiver) ? .ended : .waiting
+        case .waiting(let file): hasExpired(file, in: receiver) ? .ended : .waiting
         case .inHand(_, let holder):
           if try receiver.elsewhere != nil {
             .inTransit
@@ -119,8 +119,8 @@ public final class Sent: Sendable {
     }
   }
 
-  private func hasExpired(_ name: MessageName, in inbox: MemberDirectory) -> Bool {
-    guard let expires = QueuedMessageReader(inbox, limits).expiry(of: name) else { return false }
+  private func hasExpired(_ file: WaitingFile, in inbox: MemberDirectory) -> Bool {
+    guard let expires = QueuedMessageReader(inbox, limits).expiry(of: file) else { return false }
     return expires < inbox.container.options.environment.sinceEpoch()
       && (try? inbox.elsewhere) == .some(nil)
   }
@@ -190,7 +190,7 @@ public final class Sent: Sendable {
       let found =
         switch place {
         case .delayed(let delayed): try read(delayed.text, in: .later, of: receiver)
-        case .waiting(let name): try read(name.text, in: .inbox, of: receiver)
+        case .waiting(let file): try read(file.text, in: file.part, of: receiver)
         case .inHand(let claimed, let home): try read(claimed.text, in: .claimed, of: home)
         }
       if let found { return found }

@@ -29,14 +29,16 @@ package struct MailboxSurvey: Sendable {
     _ home: MemberDirectory, _ options: Options, _ profile: Profile?
   ) throws(WormholeError) {
     (name, isQueue, self.profile) = (home.name, home.folder == .queues, profile)
-    var first: MessageName?
     var (waiting, delayed, dead, bytes) = (0, 0, 0, 0)
+    var first: WaitingFile?
+    func count(_ file: WaitingFile) {
+      waiting += file.name.count
+      // Urgent messages sort first: the oldest has the lowest stamp.
+      if first.map({ file.name.stamp < $0.name.stamp }) ?? true { first = file }
+    }
     do throws(Errno) {
       try Self.read(.inbox, of: home, &bytes) { text in
-        guard let name = MessageName(text) else { return }
-        waiting += name.count
-        // Urgent messages sort first: the oldest has the lowest stamp.
-        if first.map({ name.stamp < $0.stamp }) ?? true { first = name }
+        if let name = MessageName(text) { count(WaitingFile(name)) }
       }
       try Self.read(.later, of: home, &bytes) { text in
         if let name = DelayedName(text) { delayed += name.name.count }
@@ -48,7 +50,8 @@ package struct MailboxSurvey: Sendable {
       for holder in try home.workers() + [home] {
         var claimed = 0
         try Self.read(.claimed, of: holder, &bytes) { text in
-          if let claim = ClaimedName(String(cString: text)) { claimed += claim.name.count }
+          guard let claim = ClaimedName(String(cString: text)) else { return }
+          if let file = WaitingFile(claim) { count(file) } else { claimed += claim.name.count }
         }
         self.claimed += claimed
         if holder !== home, try holder.isPresent() { workers += 1 }
@@ -58,7 +61,7 @@ package struct MailboxSurvey: Sendable {
     }
     (self.waiting, self.delayed, self.dead, self.bytes) = (waiting, delayed, dead, bytes)
     guard let first else { return }
-    oldest = try? QueuedMessageReader(home, options.limits).header(first.text, .inbox)?.sent
+    oldest = try? QueuedMessageReader(home, options.limits).header(first.text, first.part)?.sent
   }
 
   /// Passes the names in a part to the body, and adds the bytes of the files.
