@@ -75,6 +75,7 @@ extension WCSession {
   /// threads and processes send, and wherever this process dies.
   private struct BudgetShare {
     let pairing: Pairing
+    /// The day of the budget, which may be the day after the clock of this process.
     let day: Int
 
     func giveBack() {
@@ -87,11 +88,10 @@ extension WCSession {
     guard kind == .complication, pairing.hasComplication,
       let opened = state.withLock({ $0.opened })
     else { return nil }
-    let share = BudgetShare(pairing: opened.pairing, day: Self.today)
     do {
-      let isTaken = try share.pairing.takeComplicationTransfer(
-        day: share.day, limit: settings.complicationBudget)
-      return isTaken ? share : nil
+      let day = try opened.pairing.takeComplicationTransfer(
+        day: Self.today, limit: settings.complicationBudget)
+      return day.map { BudgetShare(pairing: opened.pairing, day: $0) }
     } catch {
       DropInLog.tell(.error, error)
       return nil

@@ -143,18 +143,22 @@ public struct Pairing: Sendable {
   /// Takes one of a day's complication transfers, if any are left.
   ///
   /// - Parameter limit: the number of transfers per day.
-  package func takeComplicationTransfer(day: Int, limit: Int) throws -> Bool {
-    var isTaken = false
+  /// - Returns: the day of the budget from which the transfer was taken, which may be the next day;
+  ///   nil if no transfer is left.
+  package func takeComplicationTransfer(day: Int, limit: Int) throws -> Int? {
+    var taken: Int?
     try update { state in
-      isTaken = state.complicationTransfersLeft(day: day, limit: limit) > 0
-      guard isTaken else { return }
+      guard state.complicationTransfersLeft(day: day, limit: limit) > 0 else { return }
       if !state.isBudget(for: day) { (state.budgetDay, state.budgetUsed) = (day, 0) }
       state.budgetUsed += 1
+      taken = state.budgetDay
     }
-    return isTaken
+    return taken
   }
 
-  /// Returns a day's complication transfer to the budget after its sending has failed.
+  /// Returns a complication transfer to the budget after its sending has failed.
+  ///
+  /// - Parameter day: the day of the budget, as returned by the call that has taken the transfer.
   package func returnComplicationTransfer(day: Int) throws {
     try update { state in
       if state.budgetDay == day { state.budgetUsed = max(0, state.budgetUsed - 1) }

@@ -104,35 +104,39 @@ import WormholePairings
   @Test func theBudgetBelongsToOneDay() throws {
     try pairing.setComplication(enabled: true)
     let taken = try (1...3).map { _ in try pairing.takeComplicationTransfer(day: 7, limit: 2) }
-    #expect(taken == [true, true, false])
+    #expect(taken == [7, 7, nil])
     #expect(try pairing.state.budgetDay == 7 && pairing.state.budgetUsed == 2)
-    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2) == 8)
     #expect(try pairing.state.budgetDay == 8 && pairing.state.budgetUsed == 1)
     try pairing.setComplication(enabled: false)
-    #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 2))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2) == nil)
     #expect(try pairing.state.budgetUsed == 1)
   }
 
   /// A process has read the clock just before midnight, and another one just after.
   @Test func aLateTransferOfThePreviousDayBeginsNoBudget() throws {
     try pairing.setComplication(enabled: true)
-    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2))
-    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 2))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2) == 8)
+    let late = try #require(try pairing.takeComplicationTransfer(day: 7, limit: 2))
+    #expect(late == 8)
     #expect(try pairing.state.budgetDay == 8)
     #expect(try pairing.state.budgetUsed == 2)
-    #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 2))
-    #expect(try !pairing.takeComplicationTransfer(day: 7, limit: 2))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 2) == nil)
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 2) == nil)
+    // A transfer that fails goes back to the budget from which it was taken.
+    try pairing.returnComplicationTransfer(day: late)
+    #expect(try pairing.state.budgetUsed == 1)
   }
 
   @Test func aReturnedTransferCanBeTakenAgainOnItsDay() throws {
     try pairing.setComplication(enabled: true)
-    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1))
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1) == 7)
     try pairing.returnComplicationTransfer(day: 7)
-    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1))
+    #expect(try pairing.takeComplicationTransfer(day: 7, limit: 1) == 7)
     // The next day has a budget of its own.
-    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 1))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 1) == 8)
     try pairing.returnComplicationTransfer(day: 7)
-    #expect(try !pairing.takeComplicationTransfer(day: 8, limit: 1))
+    #expect(try pairing.takeComplicationTransfer(day: 8, limit: 1) == nil)
     // More was never taken.
     for _ in 1...2 { try pairing.returnComplicationTransfer(day: 8) }
     #expect(try pairing.state.budgetUsed == 0)
