@@ -102,6 +102,33 @@ import WormholeSyscalls
     #expect(try machines.names("here/members/bob/dead").count == 2)
   }
 
+  /// The owner of the receiver's directory opens it after the machine was given up.
+  @Test(arguments: [false, true])
+  func whatIsInTransitAtAClosedProxyEndsOnceTheProxyIsOpen(_ hasMoved: Bool) throws {
+    try machines.send(1)
+    _ = try machines.published()
+    if hasMoved { try machines.opened().here.residents.move("bob", to: Self.third) }
+    machines.kill()
+    let rule = FaultRule(
+      .open, path: "here/members/bob", persistent: true, .fail(.accessDenied))
+    var made: Residents?
+    var refusal: WormholeError?
+    try FaultPoints.with([rule]) {
+      let residents = try Residents(machines.here, Carrier(machines.here))
+      made = residents
+      refusal = try failure {
+        try Leftovers.settle(TwoMachines.thereName, .putBack, residents)
+      }
+    }
+    #expect(refusal?.code == .permissionDenied)
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+    // The bridge repeats the call.
+    try Leftovers.settle(TwoMachines.thereName, .putBack, #require(made))
+    #expect(try machines.names("here/members/bob/claimed") == [])
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+    #expect(try machines.names(folder(to: TwoMachines.thereName)) == [])
+  }
+
   /// A refused or kept message is named after its number: the number of another flow is not meant.
   @Test(arguments: [false, true])
   func whatANewMachineReceivesIsNotTakenForARefusedMessage(_ wantsOutcome: Bool) throws {

@@ -7,7 +7,8 @@ enum Leftovers {
   /// Puts messages in transit back, marked as possibly received before, or dead-letters everything
   /// that waits for the machine; then its proxies stand for no machine.
   ///
-  /// Killed halfway, it is run again at the next start.
+  /// Killed halfway, it is run again at the next start. The messages of a proxy whose directory
+  /// cannot be used stay recorded.
   ///
   /// - Throws: the first error, after everything else is done; the call must be repeated.
   static func settle(
@@ -18,38 +19,35 @@ enum Leftovers {
     // A directory that cannot be used holds up no other: the caller tries again.
     var failure: WormholeError?
     var held: Set<Carrier.Resident> = []
-    func attempt(_ proxy: Proxy, _ body: () throws(WormholeError) -> Void) {
+    func attempt(_ resident: Carrier.Resident, _ body: () throws(WormholeError) -> Void) {
       do throws(WormholeError) {
         try body()
       } catch {
         failure = failure ?? error
-        held.insert(proxy.resident)
+        held.insert(resident)
+      }
+    }
+    // Other homes have moved since: the messages in transit to this machine end here alone.
+    for (resident, names) in try bound(to: machine, storage) {
+      attempt(resident) { () throws(WormholeError) in
+        // A proxy of this machine that was closed before is opened here.
+        guard let proxy = try residents.receiver(resident), proxy.machine != machine
+        else { return }
+        try end(proxy.claimed().filter { names.contains($0) }, at: proxy, machine, fate)
       }
     }
     for proxy in residents.all(on: machine) {
-      attempt(proxy) { () throws(WormholeError) in
+      attempt(proxy.resident) { () throws(WormholeError) in
         if fate == .deadLetter {
           for name in try proxy.waiting() { _ = try proxy.claim(name) }
         }
         try end(proxy.claimed(), at: proxy, machine, fate)
       }
     }
-    // Other homes have moved since: the messages in transit to this machine end here alone.
-    for (resident, names) in try bound(to: machine, storage) {
-      do throws(WormholeError) {
-        guard let proxy = try residents.receiver(resident), proxy.machine != machine
-        else { continue }
-        try end(proxy.claimed().filter { names.contains($0) }, at: proxy, machine, fate)
-      } catch {
-        // A closed directory holds up no other.
-        guard error.isClosed else { throw error }
-        storage.log(.warning, "\(error)")
-      }
-    }
     // A record claims its messages again, so it has to go before their names are free.
-    try forgetFlow(to: machine, storage)
+    try forgetFlow(to: machine, storage, but: held)
     for proxy in residents.all(on: machine) where !held.contains(proxy.resident) {
-      attempt(proxy) { () throws(WormholeError) in
+      attempt(proxy.resident) { () throws(WormholeError) in
         if case .queue(let name) = proxy.resident,
           let home = try residents.carrier.home(ofQueue: name)
         {
@@ -80,20 +78,26 @@ enum Leftovers {
     guard try BridgeFolder(["out"], of: storage).names().contains(machine) else { return [:] }
     let flow = try BridgeFolder(["out", machine], of: storage)
     var names: [Carrier.Resident: Set<MessageName>] = [:]
-    for file in try flow.names() where Int(fileName: file) != nil {
-      let list: PropertyListValue?
-      do throws(WormholeError) {
-        list = try flow.read(file)
-      } catch {
-        // A damaged record does not keep the machine from being given up.
-        guard error.code == .damaged else { throw error }
-        continue
-      }
-      for entry in list.flatMap({ FlowRecord($0) })?.entries ?? [] where entry.kind == .message {
+    for file in try flow.names() {
+      for entry in try record(file, in: flow)?.entries ?? [] where entry.kind == .message {
         names[entry.resident, default: []].insert(entry.name)
       }
     }
     return names
+  }
+
+  /// Returns the record in a file of the flow; nil for another file, and for a damaged one, which
+  /// does not keep the machine from being given up.
+  private static func record(
+    _ file: String, in flow: BridgeFolder
+  ) throws(WormholeError) -> FlowRecord? {
+    guard Int(fileName: file) != nil else { return nil }
+    do throws(WormholeError) {
+      return try flow.read(file).flatMap { FlowRecord($0) }
+    } catch {
+      guard error.code == .damaged else { throw error }
+      return nil
+    }
   }
 
   /// Delivers the received messages if the bridge was killed before their delivery; removes the
@@ -113,14 +117,25 @@ enum Leftovers {
     }
   }
 
+  /// - Parameter closed: the proxies whose messages stay recorded.
   private static func forgetFlow(
-    to machine: String, _ storage: Container
+    to machine: String, _ storage: Container, but closed: some Collection<Carrier.Resident>
   ) throws(WormholeError) {
     guard try BridgeFolder(["out"], of: storage).names().contains(machine) else { return }
     let flow = try BridgeFolder(["out", machine], of: storage)
     let files = try flow.names()
     guard !files.isEmpty else { return }
-    for file in files { try flow.remove(file) }
+    for file in files {
+      let record = try Self.record(file, in: flow)
+      let rest = record?.entries.filter { $0.kind == .message && closed.contains($0.resident) }
+      guard let record, let rest, !rest.isEmpty else {
+        try flow.remove(file)
+        continue
+      }
+      let left = FlowRecord(
+        flow: record.flow, first: record.first, before: record.before, entries: rest)
+      try flow.replace(file, by: left.propertyList)
+    }
     try flow.makeDurable()
   }
 }
