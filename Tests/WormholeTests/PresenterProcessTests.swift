@@ -127,6 +127,24 @@ struct PresenterProcessTests {
     #expect(try peer.outcome().status == .exited(0))
   }
 
+  /// A presenter may be suspended after its reply, and for long: an expired notice would leave the
+  /// presenter paused for as long as the writer lives.
+  @Test func theEndOfAPauseReachesAPresenterThatWasSuspendedForHours() throws {
+    let peer = try scene.presenting("a")
+    try scene.another().write(scene.path("a")) { _ in
+      try peer.child.send(.stop)
+      try peer.waitUntilStopped()
+    }
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    let found = try run("find", [room.container.path, "-path", "*/live/*", "-name", "*,m,*"])
+    let names = found.output.split(separator: "\n")
+    let deadlines = names.compactMap { Int64($0.suffix(16), radix: 16) }
+    #expect(deadlines.count == 1, "\(names)")
+    #expect(deadlines.allSatisfy { $0 > Clocks.sinceBoot + 86_400_000_000_000 })
+    try peer.child.send(.go)
+    try eventually("it resumes") { try peer.output.contains("resumed\n") }
+  }
+
   /// Otherwise the presenter would count as hanging, and would not be asked for an hour.
   @Test func anAnswerThatCannotBeGivenForAMomentIsGivenLater() throws {
     let peer = try scene.presenting("a", faults: "rename~,a,@1:before:fail=EIO")

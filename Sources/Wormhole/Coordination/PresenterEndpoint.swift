@@ -9,6 +9,9 @@ final class PresenterEndpoint: Sendable {
   /// How long a request or a change notice stays valid: a suspended process reads both when it
   /// resumes.
   private static let longest = Duration.seconds(3600)
+  /// How long the notice that ends a presenter's pause stays valid: without this notice, the
+  /// presenter would stay paused for as long as the process of the access lives.
+  private static let longestPause = Duration.seconds(30 * 86_400)
 
   private struct State {
     var files: [Int: PresentedFile] = [:]
@@ -178,19 +181,23 @@ final class PresenterEndpoint: Sendable {
   }
 
   /// Notifies the presenter without waiting.
-  func tell(_ news: PresenterNews, _ entry: PresenterEntry, tries: Int = 60) {
+  ///
+  /// - Parameter endsPause: whether the presenter may have paused for the access.
+  func tell(
+    _ news: PresenterNews, _ entry: PresenterEntry, endsPause: Bool, tries: Int = 60
+  ) {
     if entry.guest == address {
       file(news.presenter)?.tell(news, as: address)
       return
     }
     do throws(WormholeError) {
       try guest.peer(guest: entry.guest).sendImmediately(
-        news, kind: PresenterNews.kind, within: Self.longest)
+        news, kind: PresenterNews.kind, within: endsPause ? Self.longestPause : Self.longest)
     } catch {
       // A presenter that no longer runs needs no notice.
       guard error.code != .unreachable, tries > 0 else { return }
       container.background.soon(after: .seconds(1)) { [weak self] in
-        self?.tell(news, entry, tries: tries - 1)
+        self?.tell(news, entry, endsPause: endsPause, tries: tries - 1)
       }
     }
   }

@@ -21,6 +21,13 @@ final class PresenterInquiry: Sendable {
     var asked: [AskedPresenter] = []
     /// The presenters that have not paused and need no notice when the access is over.
     var careless: Set<PresenterName> = []
+    /// The presenters to which a request of the access was sent.
+    var requested: Set<PresenterName> = []
+
+    /// Whether a presenter may have paused for the access.
+    func mayPause(_ name: PresenterName) -> Bool {
+      requested.contains(name) && !careless.contains(name)
+    }
     var access = ""
     /// Whether each written path existed before the access; empty if no presenter is asked.
     var present: [AccessPath: Bool] = [:]
@@ -96,10 +103,12 @@ final class PresenterInquiry: Sendable {
         deletes: deleted.contains { path in one.entry.paths.contains { path.isAtOrAbove($0) } }
           ? true : nil,
         deleted: deleted.isEmpty ? nil : deleted.map(\.text))
-      return one.desk.ask(question, one.name, one.entry) { [state] holdsOff in
+      let isRequested = one.desk.ask(question, one.name, one.entry) { [state] holdsOff in
         if !holdsOff { state.withLock { _ = $0.careless.insert(one.name) } }
         end()
       }
+      if isRequested { state.withLock { _ = $0.requested.insert(one.name) } }
+      return isRequested
     } giveUp: { one in
       one.desk.giveUp(one.name, access: access)
     }
@@ -199,7 +208,10 @@ final class PresenterInquiry: Sendable {
       if wrote, !Mutants.has(.tellOnlyAsked) {
         let written = parts.filter(\.writes).map(\.path)
         let made = written.filter { before.present[$0] == false && Self.isThere($0) }
-        let isTold = tell(written, Set(made), moves, in: room, before.access, but: purposes) {
+        let isTold = tell(
+          written, Set(made), moves, in: room, before.access, but: purposes,
+          mayPause: before.mayPause
+        ) {
           left[$0] = nil
         }
         if !isTold { untold.insert(room.key) }
@@ -212,7 +224,7 @@ final class PresenterInquiry: Sendable {
       let changed = isToldHere ? parts(of: one).filter(\.writes).map(\.path.text) : []
       let news = PresenterNews(
         presenter: one.name.number, access: before.access, changed: changed, made: [])
-      one.desk.tell(news, one.entry)
+      one.desk.tell(news, one.entry, endsPause: before.mayPause(one.name))
     }
   }
 
@@ -223,7 +235,9 @@ final class PresenterInquiry: Sendable {
     while let claim = claims.first {
       let written = claim.parts.filter(\.writes).map(\.path)
       // The dead access is of no purpose of this program, so no purpose is left out.
-      guard tell(written, [], [], in: room, "", but: [], { _ in }) else {
+      guard
+        tell(written, [], [], in: room, "", but: [], mayPause: { _ in false }, { _ in })
+      else {
         // The next access of this process tries again: no other process knows of the writer.
         return room.bury(claims)
       }
@@ -234,7 +248,8 @@ final class PresenterInquiry: Sendable {
   /// Notifies the presenters of the paths; returns whether the presenters could be listed.
   private func tell(
     _ paths: [AccessPath], _ made: Set<AccessPath>, _ moves: [PathMove], in room: AccessDirectory,
-    _ access: String, but purposes: Set<String>, _ told: (PresenterName) -> Void
+    _ access: String, but purposes: Set<String>, mayPause: (PresenterName) -> Bool,
+    _ told: (PresenterName) -> Void
   ) -> Bool {
     guard !paths.isEmpty else { return true }
     do throws(WormholeError) {
@@ -252,7 +267,7 @@ final class PresenterInquiry: Sendable {
         let news = PresenterNews(
           presenter: name.number, access: access, changed: changed.map(\.text),
           made: made.map(\.text))
-        desk.tell(news, entry)
+        desk.tell(news, entry, endsPause: mayPause(name))
         told(name)
       }
       return true
