@@ -42,6 +42,23 @@ import WormholeSyscalls
     #expect(ended.events.contains("lock press: free"))
   }
 
+  /// A list that the system refuses is not an empty one.
+  @Test func whatCannotBeReadIsNotShownAsEmpty() throws {
+    let page = try ServedPage(
+      environment: ["WORMHOLE_FAULTS=open~queues/b@1+:before:fail=EACCES"])
+    for name in ["a", "b"] { try page.container.queue(name, of: Int.self).send(1) }
+    let state = try page.state("both queues") {
+      $0.row("queues", "a")?["waiting"] == 1 && $0.row("queues", "b") != nil
+    }
+    #expect(state.row("queues", "b")?["waiting"] == "?")
+    #expect(state.row("queues", "b")?["dead"] == "?")
+    let closed = try ServedPage(environment: ["WORMHOLE_FAULTS=open~queues@1+:before:fail=EACCES"])
+    try closed.container.queue("a", of: Int.self).send(1)
+    let refused = try closed.state("the refusal") { $0["queues"]?["refusal"] != nil }
+    #expect(refused["queues"]?["refusal"]?.stringValue?.contains("cannot list") == true)
+    #expect(refused["members"]?["refusal"] == nil)
+  }
+
   /// The stream brings a change without a question.
   @Test func aStreamGetsEachChange() throws {
     let page = try ServedPage()

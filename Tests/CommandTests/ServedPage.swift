@@ -13,11 +13,12 @@ final class ServedPage {
   let server: Running
   private let folder: TemporaryDirectory
 
-  init(_ options: [String] = []) throws {
+  init(_ options: [String] = [], environment: [String] = []) throws {
     folder = try TemporaryDirectory()
     container = try SharedContainer(directory: folder.path + "/c")
     let server = try Running(
-      Programs.built("wormhole"), ["--container", folder.path + "/c", "serve"] + options)
+      Programs.built("wormhole"), ["--container", folder.path + "/c", "serve"] + options,
+      environment: environment)
     self.server = server
     let address = try eventually("the address") { () -> Substring? in
       try server.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().first

@@ -26,6 +26,8 @@ final class Board: Sendable {
   fileprivate struct State {
     var isDue = true
     var channels: [String: PropertyListValue] = [:]
+    /// The rows of the other lists, as they were last read.
+    var rows: [String: [PropertyListValue]] = [:]
     /// What was listed last, to tell what has changed.
     var before: [String: String] = [:]
     var events: [PropertyListValue] = []
@@ -93,24 +95,28 @@ final class Board: Sendable {
     }
     // Changes in quick succession are shown together.
     let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
-    // Events are about all rows: a row after the last one that is shown has not gone.
-    let rows = ["members": members(), "queues": queues(), "locks": locks()]
-    let lists = rows.merging(["machines": machines()]) { $1 }.mapValues { list($0) }
+    let (found, refusals) = read()
     // A channel that is noted after the list of names began may be missing in the list.
     let known = state.withLock { $0.channels }
     // Names that cannot be listed remove no row: the watcher reports a channel again only after a
     // change.
-    let names = (try? container.channels()).map { Set($0) }
+    let (names, refusal) = channelNames()
     let document: String? = state.withLock { state in
+      // A list that cannot be read keeps its rows.
+      state.rows.merge(found) { $1 }
       if let names {
         state.channels = state.channels.filter {
           names.contains($0.key) || known[$0.key] != $0.value
         }
       }
-      state.compare(rows)
-      var document = lists
+      // Events are about all rows: a row after the last one that is shown has not gone.
+      state.compare(state.rows)
+      var document: [String: PropertyListValue] = [:]
+      for name in Set(state.rows.keys).union(refusals.keys) {
+        document[name] = list(state.rows[name] ?? [], refusals[name])
+      }
       document["channels"] = list(
-        state.channels.sorted { $0.key < $1.key }.map(\.value), of: state.channels.count)
+        state.channels.sorted { $0.key < $1.key }.map(\.value), refusal)
       document["events"] = .array(state.events)
       document["container"] = .string(ShownText.of(container.directory, most: 300))
       document["allowsChanges"] = .boolean(allowsChanges)
@@ -122,13 +128,35 @@ final class Board: Sendable {
     if let document { server.publish(document) }
   }
 
-  private func list(_ rows: [PropertyListValue], of count: Int? = nil) -> PropertyListValue {
-    let more = max(0, (count ?? rows.count) - Self.most)
-    return ["rows": .array(Array(rows.prefix(Self.most))), "more": .integer(Int64(more))]
+  /// - Parameter refusal: why the list cannot be read; the rows are older then.
+  private func list(_ rows: [PropertyListValue], _ refusal: String?) -> PropertyListValue {
+    let more = max(0, rows.count - Self.most)
+    var list: [String: PropertyListValue] = [
+      "rows": .array(Array(rows.prefix(Self.most))), "more": .integer(Int64(more)),
+    ]
+    if let refusal { list["refusal"] = .string(ShownText.of(refusal, most: 300)) }
+    return .dictionary(list)
   }
 
-  private func members() -> [PropertyListValue] {
-    ((try? container.members()) ?? []).map { member in
+  /// Reads all lists except that of the channels; of a list that cannot be read, returns the cause.
+  private func read() -> (rows: [String: [PropertyListValue]], refusals: [String: String]) {
+    var rows = ["locks": locks()]
+    var refusals: [String: String] = [:]
+    let sources: [(String, () throws -> [PropertyListValue])] = [
+      ("members", members), ("queues", queues), ("machines", machines),
+    ]
+    for (name, source) in sources {
+      do { rows[name] = try source() } catch { refusals[name] = "\(error)" }
+    }
+    return (rows, refusals)
+  }
+
+  private func channelNames() -> (names: Set<String>?, refusal: String?) {
+    do { return (Set(try container.channels()), nil) } catch { return (nil, "\(error)") }
+  }
+
+  private func members() throws -> [PropertyListValue] {
+    try container.members().map { member in
       let info = member.info.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
       return [
         "name": .string(ShownText.of(member.name)),
@@ -143,40 +171,48 @@ final class Board: Sendable {
   }
 
   /// The bridge of the container, and its flows; empty without a bridge.
-  private func machines() -> [PropertyListValue] {
-    guard (try? container.storage.hasBridge) == true,
-      let status = try? BridgeStatus.read(container)
-    else { return [] }
+  private func machines() throws -> [PropertyListValue] {
+    guard try container.storage.hasBridge, let status = try BridgeStatus.read(container) else {
+      return []
+    }
     return status.rows.map { row in
       .dictionary(row.mapValues { $0.stringValue.map { .string(ShownText.of($0)) } ?? $0 })
     }
   }
 
-  private func queues() -> [PropertyListValue] {
-    let queues = ((try? container.queues()) ?? []).map { ("queue", "queues", $0) }
-    let inboxes = ((try? container.members()) ?? []).map { ("inbox", "members", $0.name) }
+  private func queues() throws -> [PropertyListValue] {
+    let queues = try container.queues().map { ("queue", "queues", $0) }
+    let inboxes = try container.members().map { ("inbox", "members", $0.name) }
     return (queues + inboxes).map { kind, folder, name in
       let path = "\(folder)/\(Self.file(name))"
-      let claimed =
-        count("\(path)/claimed")
-        + names("\(path)/workers").reduce(0) { $0 + count("\(path)/workers/\($1)/claimed") }
       return [
         "name": .string(ShownText.of(name)), "kind": .string(kind),
-        "waiting": .integer(Int64(count("\(path)/inbox") + count("\(path)/later"))),
-        "claimed": .integer(Int64(claimed)),
+        "waiting": number { try count("\(path)/inbox") + count("\(path)/later") },
+        "claimed": number {
+          try names("\(path)/workers").reduce(count("\(path)/claimed")) {
+            try $0 + count("\(path)/workers/\($1)/claimed")
+          }
+        },
         // A dead letter has a second file with its reason.
-        "dead": .integer(Int64(names("\(path)/dead").count { !$0.ends(with: ",reason") })),
+        "dead": number { try names("\(path)/dead").count { !$0.ends(with: ",reason") } },
         "file": .string("\(path)/inbox/"),
       ]
     }
   }
 
-  private func count(_ path: String) -> Int { names(path).count { !$0.ends(with: ",cancel") } }
+  /// Returns a question mark for files that cannot be listed.
+  private func number(_ count: () throws -> Int) -> PropertyListValue {
+    do { return .integer(Int64(try count())) } catch { return .string("?") }
+  }
 
-  private func names(_ path: String) -> [String] {
-    let found = try? Descriptor.open(
-      path: "\(container.storage.path)/\(path)", .readOnlyDirectory
-    ).names()
+  private func count(_ path: String) throws -> Int {
+    try names(path).count { !$0.ends(with: ",cancel") }
+  }
+
+  private func names(_ path: String) throws -> [String] {
+    let found = try ignoring(
+      .noSuchFile,
+      Descriptor.open(path: "\(container.storage.path)/\(path)", .readOnlyDirectory).names())
     return (found ?? []).filter { !$0.begins(with: ".") }
   }
 

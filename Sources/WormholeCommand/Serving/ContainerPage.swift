@@ -56,13 +56,17 @@ extension WebPage {
         }
         return td;
       };
-      const table = (name, title, columns, rows, more) => {
+      const table = (name, title, columns, rows, more, refusal) => {
         const box = make('section'), wide = make('div', undefined, 'wide');
         const heading = make('h2', title + ' (' + (rows.length + more) + ')');
         heading.id = 'of-' + name;
         box.append(heading, wide);
         box.setAttribute('aria-labelledby', heading.id);
-        if (!rows.length) { wide.append(make('p', 'none', 'none')); return box; }
+        if (refusal) wide.append(make('p', '⚠ ' + refusal));
+        if (!rows.length) {
+          if (!refusal) wide.append(make('p', 'none', 'none'));
+          return box;
+        }
         const all = make('table'), head = make('tr'), body = make('tbody');
         for (const key in columns) {
           const th = make('th', columns[key]);
@@ -90,7 +94,7 @@ extension WebPage {
         $('container').textContent = state.container;
         $('lists').replaceChildren(...lists.map(([name, title, columns]) => {
           const list = state[name], rows = list.rows || list;
-          return table(name, title, columns, rows, list.more || 0);
+          return table(name, title, columns, rows, list.more || 0, list.refusal);
         }));
         $('change').hidden = !state.allowsChanges;
         before = next;
