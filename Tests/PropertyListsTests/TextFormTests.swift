@@ -295,6 +295,21 @@ import Testing
     }
   }
 
+  /// As in JSON: only a text that names infinity is read as infinity.
+  @Test func anXMLRealHasTheRangeOfDouble() throws {
+    #expect(try xml("<real>1.7976931348623157e308</real>") == .real(.greatestFiniteMagnitude))
+    #expect(try xml("<real>1e-400</real>") == .real(0))
+    for number in ["1e400", "-1e309", "1" + zeros(400), "1" + zeros(400) + ".0"] {
+      refuses("a number outside the range of Double") { _ = try xml("<real>\(number)</real>") }
+    }
+    for (text, value) in [
+      ("inf", Double.infinity), ("+infinity", .infinity), ("-inf", -.infinity),
+      ("-Infinity", -.infinity), ("nan", .nan),
+    ] {
+      #expect(try xml("<real>\(text)</real>") == .real(value))
+    }
+  }
+
   @Test func xmlNumbersHaveSixtyFourBits() throws {
     #expect(try xml("<integer>-0x8000000000000000</integer>") == .integer(.min))
     #expect(try xml("<integer>+0xFFFFFFFFFFFFFFFF</integer>") == .unsigned(.max))

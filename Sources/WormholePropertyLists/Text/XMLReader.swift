@@ -214,7 +214,14 @@ extension XMLReader {
     case "true" where text.isEmpty: return .boolean(true)
     case "false" where text.isEmpty: return .boolean(false)
     case "integer": if let value = Self.integer(Self.trimmed(text)) { return value }
-    case "real": if let value = Self.real(Self.trimmed(text)) { return .real(value) }
+    case "real":
+      if let value = Self.special(Self.trimmed(text)) { return .real(value) }
+      if let value = Self.real(Self.trimmed(text)) {
+        guard value.isFinite else {
+          throw PropertyListError(.unsupported, "a number outside the range of Double", at: offset)
+        }
+        return .real(value)
+      }
     case "date": if let value = DateText.parse(Self.trimmed(text)) { return .date(value) }
     case "data":
       let letters = text.unicodeScalars.filter { !$0.properties.isWhitespace }
@@ -246,13 +253,17 @@ extension XMLReader {
     return .integer(Int64(truncatingIfNeeded: 0 &- size))
   }
 
-  private static func real(_ text: Substring) -> Double? {
+  private static func special(_ text: Substring) -> Double? {
     switch text.lowercased() {
-    case "nan": return .nan
-    case "inf", "infinity", "+inf", "+infinity": return .infinity
-    case "-inf", "-infinity": return -.infinity
-    default: break
+    case "nan": .nan
+    case "inf", "infinity", "+inf", "+infinity": .infinity
+    case "-inf", "-infinity": -.infinity
+    default: nil
     }
+  }
+
+  /// Returns a number written with digits; infinity for a number that is too large.
+  private static func real(_ text: Substring) -> Double? {
     guard text.allSatisfy({ $0.isASCII && ($0.isNumber || "+-.eE".contains($0)) }) else {
       return nil
     }
