@@ -14,19 +14,19 @@ struct UploadSnapshot {
   /// Anything but a regular file is refused: devices make an archive of a folder, and no archiver
   /// is available here.
   init(of path: String) throws {
-    do throws(Errno) {
+    do {
       let source = try Descriptor.open(following: path, .readOnlyNonBlocking)
       let status = try source.status()
-      guard status.kind == .regular else { throw .notSupported }
+      guard status.kind == .regular else { throw Errno.notSupported }
       folder = try Self.makeFolder()
       url = folder.appendingPathComponent(URL(fileURLWithPath: path).lastPathComponent)
-      do throws(Errno) {
+      do {
         try copy(source, status.size)
       } catch {
         remove()
         throw error
       }
-    } catch {
+    } catch let error as Errno {
       guard error != .notSupported else {
         throw NSError(
           domain: NSCocoaErrorDomain, code: CocoaError.Code.featureUnsupported.rawValue,
@@ -51,10 +51,13 @@ struct UploadSnapshot {
     }
   }
 
-  private static func makeFolder() throws(Errno) -> URL {
+  /// The error names the directory, because the file itself can be copied.
+  private static func makeFolder() throws(WormholeError) -> URL {
     let name = "wormhole-upload-" + UUID().uuidString
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(name)
-    try Descriptor.makeDirectory(path: folder.path, mode: 0o700)
+    try naming(
+      "make temporary directory", folder.path,
+      Descriptor.makeDirectory(path: folder.path, mode: 0o700))
     return folder
   }
 

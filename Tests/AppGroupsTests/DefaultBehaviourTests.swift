@@ -179,6 +179,22 @@ import WormholeSyscalls
     #expect(left == [])
   }
 
+  /// As when `TMPDIR` names a directory that was removed.
+  @Test func aCopyForUploadingNamesTheDirectoryThatCannotBeMade() throws {
+    let file = UUID().uuidString
+    try folder.write("text", to: file)
+    let rule = FaultRule(.mkdir, path: "wormhole-upload-", .fail(.noSuchFile))
+    var error: NSError?
+    FaultPoints.with([rule]) {
+      NSFileCoordinator().coordinate(
+        readingItemAt: url(file), options: .forUploading, error: &error
+      ) { _ in }
+    }
+    #expect(error?.domain == NSCocoaErrorDomain)
+    let path = error?.userInfo[NSFilePathErrorKey] as? String ?? ""
+    #expect(path.contains("/wormhole-upload-") && !path.contains(file))
+  }
+
   @Test func theOnlyVersionOfAFileReplacesNothing() throws {
     try folder.write("text", to: "a")
     try folder.write("other", to: "b")
