@@ -64,8 +64,8 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   /// - Parameters:
   ///   - name: the name of the notification.
   ///   - object: a text by which observers choose notifications.
-  ///   - userInfo: the content, a property list; other content is refused, and ``DropInLog``
-  ///     reports the entry.
+  ///   - userInfo: the content, a property list with texts as keys; other content is refused, and
+  ///     ``DropInLog`` reports the entry.
   ///   - deliverImmediately: ignored, as programs are never suspended here.
   public func postNotificationName(
     _ name: NSNotification.Name, object: String?, userInfo: [AnyHashable: Any]? = nil,
@@ -73,11 +73,7 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   ) {
     SilentCall.attempt {
       var info: PropertyListValue?
-      if let userInfo {
-        let texts = userInfo.map { key, value in ("\(key.base)", value) }
-        info = .dictionary(
-          try PropertyListValue.dictionary(any: Dictionary(texts) { first, _ in first }))
-      }
+      if let userInfo { info = .dictionary(try ParentApplication.take(userInfo)) }
       let post = DistributedPost(
         number: 0, time: Date().timeIntervalSince1970, name: name.rawValue, object: object,
         info: info)

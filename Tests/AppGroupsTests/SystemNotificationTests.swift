@@ -275,6 +275,8 @@ import WormholeSyscalls
       forName: NSNotification.Name(name), object: nil, queue: OperationQueue()
     ) { heard.add($0.userInfo?["number"] as? Int ?? 0) }
     center.post(name: NSNotification.Name(name), object: nil, userInfo: ["null": NSNull()])
+    // Receivers would find the value under a key that the sender did not give.
+    center.post(name: NSNotification.Name(name), object: nil, userInfo: [1: "one"])
     center.post(name: NSNotification.Name(name), object: nil, userInfo: ["number": 1])
     try heard.wait("the second") { $0 == [1] }
     center.removeObserver(observer)
