@@ -9,6 +9,8 @@ package final class MailboxFeed: Sendable {
   package enum Step: String, Sendable {
     case waiting, delayed, claimed, acknowledged, requeued, dead, context
     case workerJoined, workerLeft
+    /// Steps are missing: the handler was too slow for the names of a directory.
+    case lost
   }
 
   package struct Event: Sendable {
@@ -90,7 +92,8 @@ package final class MailboxFeed: Sendable {
       case .names(let names) where part == .claimed: reportClaims(names, home)
       case .names(let names): report(names, in: part)
       case .replaced: reportAll(in: part)
-      case .polled, .lost: break
+      case .lost: tell(.lost, sender: nil)
+      case .polled: break
       }
     }
     state.withLock { $0.feeds.append(feed) }
@@ -250,7 +253,11 @@ package final class MailboxFeed: Sendable {
     let feed = try DirectoryFeed(
       home.container, path + [MemberDirectory.Part.claimed.rawValue], .names
     ) { [weak self] change in
-      if case .names(let names) = change { self?.reportClaims(names, worker) }
+      switch change {
+      case .names(let names): self?.reportClaims(names, worker)
+      case .lost: self?.tell(.lost, sender: nil)
+      case .replaced, .polled: break
+      }
     }
     state.withLock { $0.workers[worker.escaped] = feed }
   }

@@ -36,6 +36,8 @@ final class EventFeed: Sendable {
     var unwatchedSuites: [String: Bool] = [:]
     /// The suites whose last reading was refused.
     var unreadSuites: Set<String> = []
+    /// When the last loss of notices was reported.
+    var lastLoss: Instant?
     /// The names that were there at the start.
     var isStarting = true
   }
@@ -115,11 +117,21 @@ final class EventFeed: Sendable {
         for name in (try? self.container.storage.names(in: .notices)) ?? [] {
           self.tell(.init(.notice, "posted", name))
         }
-      case .lost: self.tell(.init(.lost, "lost", "notices", "events are missing"))
+      case .lost: self.tellOfLoss("notices", always: true)
       case .polled: break
       }
     }
     state.withLock { $0.feeds.append(feed) }
+  }
+
+  /// Reports a loss of notices, which several watches may report at the same time.
+  private func tellOfLoss(_ name: String, always: Bool = false) {
+    let isNew = state.withLock { state in
+      let now = Instant.now
+      defer { state.lastLoss = now }
+      return state.lastLoss.map { now - $0 > .seconds(1) } ?? true
+    }
+    if isNew || always { tell(.init(.lost, "lost", name, "events are missing")) }
   }
 
   // MARK: Members
@@ -185,6 +197,7 @@ final class EventFeed: Sendable {
     switch event.step {
     case .workerJoined: tell(.init(.worker, "joined", name))
     case .workerLeft: tell(.init(.worker, "left", name))
+    case .lost: tellOfLoss(name)
     case .context:
       var told = ContainerEvent(.context, "set", name)
       told.sender = event.sender

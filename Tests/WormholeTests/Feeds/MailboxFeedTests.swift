@@ -259,6 +259,32 @@ import WormholeSyscalls
     #expect(events.all == ["claimed 1", "claimed 2"])
   }
 
+  /// The other mailboxes lose nothing, so no other watch reports the loss.
+  @Test func aSlowHandlerIsToldThatStepsAreMissing() throws {
+    let meeting = try Meeting()
+    let home = try meeting.container.storage.member("watch")
+    let events = events
+    let gate = Monitor(false)
+    let feed = try #require(
+      try MailboxFeed("watch", .members, in: meeting.container, isNew: false) { event in
+        events.add(event.step.rawValue)
+        _ = gate.wait(until: .now + patience) { $0 ? true : nil }
+      })
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "one", from: "")
+    try home.place([1], as: name.text, in: .inbox)
+    try waitFor("waiting")
+    let inbox = try meeting.folder("members/watch/inbox")
+    for _ in 0...(WatchSignal.most / 2) {
+      try inbox.rename(name.text, to: inbox, "other")
+      try inbox.rename("other", to: inbox, name.text)
+    }
+    gate.signal { $0 = true }
+    try waitFor("lost")
+    feed.stop()
+  }
+
   @Test func whatWaitsInAReplacedInboxIsReported() throws {
     let meeting = try Meeting()
     try meeting.container.queue("jobs", of: Int.self).send(1, .quick { $0.id = "one" })
