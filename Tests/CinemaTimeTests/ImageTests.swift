@@ -75,6 +75,18 @@ import WormholeSyscalls
     }
   }
 
+  /// Another spelling of a film's number is not the name of its image, which no call would find.
+  @Test func aFileWithAnotherSpellingOfTheNumberIsNoImage() throws {
+    let cinema = try Cinema()
+    let album = cinema.album(.watch)
+    try album.prepare()
+    let folder = try cinema.folder.descriptor.open("office.watch", [.readOnly, .directory])
+    for file in ["+34340.png", "0031413.png", "77788.png"] {
+      try folder.open(file, [.writeOnly, .create], mode: 0o600).write("image")
+    }
+    #expect(album.movies == [77788])
+  }
+
   @Test func aWatchThatWasOffShowsTheFinalState() throws {
     let cinema = try Cinema()
     let phone = try cinema.app(.phone)

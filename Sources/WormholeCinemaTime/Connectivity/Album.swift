@@ -23,7 +23,11 @@ public struct Album: Sendable {
 
   /// Returns the films whose images exist; throws if the directory cannot be read.
   func findMovies() throws -> Set<Movie.ID> {
-    Set(try findNames().filter { $0.ends(with: ".png") }.compactMap { Movie.ID($0.dropLast(4)) })
+    Set(
+      try findNames().compactMap { name in
+        // Swift reads numbers with a sign or leading zeros, too.
+        Movie.ID(name.dropLast(4)).flatMap { name == "\($0).png" ? $0 : nil }
+      })
   }
 
   /// Returns a film's image; nil if none exists, or if it cannot be read.
