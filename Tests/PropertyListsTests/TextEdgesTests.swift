@@ -45,6 +45,16 @@ import Testing
     }
   }
 
+  /// Property lists distinguish the two zeros, as two values of a date.
+  @Test func theSignOfAZeroDateStays() throws {
+    for (seconds, text) in [(0.0, #""2001-01-01T00:00:00Z""#), (-0.0, "-0.0")] {
+      let date = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: seconds))
+      let json = try JSONPropertyList.encode(date)
+      #expect(json == "{\"$date\":\(text)}")
+      #expect(try JSONPropertyList.decode(Array(json.utf8)) == date)
+    }
+  }
+
   @Test(arguments: [("nan", Double.nan), ("inf", Double.infinity), ("-inf", -Double.infinity)])
   func aMomentOutsideTimeHasAName(_ name: String, _ seconds: Double) throws {
     let date = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: seconds))

@@ -67,11 +67,12 @@ struct JSONWriter {
   }
 
   private mutating func writeDate(_ date: Date) {
-    if let text = DateText.format(date) {
+    let seconds = date.timeIntervalSinceReferenceDate
+    // A text would lose the sign of the zero.
+    if seconds != 0 || seconds.sign == .plus, let text = DateText.format(date) {
       writeSpecial(JSONPropertyList.date, text)
       return
     }
-    let seconds = date.timeIntervalSinceReferenceDate
     if seconds.isFinite {
       text += "{\"\(JSONPropertyList.date)\":\(isPretty ? " " : "")\(seconds)}"
     } else {
