@@ -152,10 +152,13 @@ extension BinaryWriter {
   func key(_ object: UInt32) -> String {
     let layout = BinaryLayout(offsetSize: 8, referenceSize: 1, count: 0, top: 0, table: 0)
     // The file has no trailer yet, but readers of numbers depend on a trailer's length behind them.
-    let file = Array(bytes.raw) + [UInt8](repeating: 0, count: BinaryFormat.trailerLength)
+    // Only the key is copied: the path of each element of a large value contains keys.
+    let start = offsets[Int(object)]
+    let key = bytes.raw[start..<start + size(of: object)]
+    let file = Array(key) + [UInt8](repeating: 0, count: BinaryFormat.trailerLength)
     return file.withUnsafeBytes { file in
       let objects = BinaryObjects(bytes: file, layout: layout)
-      return objects.string(objects.head(at: offsets[Int(object)]))
+      return objects.string(objects.head(at: 0))
     }
   }
 }

@@ -167,7 +167,7 @@ extension BinaryWriter {
   /// Returns the size of a leaf in bytes, including its head.
   ///
   /// The leaves follow each other directly.
-  private func size(of leaf: UInt32) -> Int {
+  func size(of leaf: UInt32) -> Int {
     let next = Int(leaf) + 1
     return (next < offsets.count ? offsets[next] : bytes.count) - offsets[Int(leaf)]
   }
