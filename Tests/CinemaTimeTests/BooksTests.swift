@@ -60,6 +60,21 @@ import WormholeCinemaTime
     #expect(throws: DecodingError.self) { try books(sold, takenBack) }
   }
 
+  /// Books that were written with one more ticket could not be read again.
+  @Test func theHighestNumberOfTicketsIsNotExceeded() throws {
+    let text = """
+      {"tickets": [], "returned": [], "sold": \(Int.max - 1), "takenBack": \(Int.max - 1)}
+      """
+    var books = try JSONDecoder().decode(Books.self, from: Data(text.utf8))
+    let movie = try #require(Movie.find(34340))
+    #expect(throws: Refusal.soldOut(movie)) { () throws in
+      _ = try books.sell(34340, to: "me", by: .phone, at: now)
+    }
+    #expect(books.addUp)
+    let again = try JSONDecoder().decode(Books.self, from: JSONEncoder().encode(books))
+    #expect(again == books)
+  }
+
   @Test func whatIsRefusedChangesNothing() throws {
     var books = Books()
     _ = try books.sell(34340, to: "me", by: .phone, at: now)

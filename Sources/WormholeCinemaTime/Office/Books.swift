@@ -18,6 +18,9 @@ public struct Books: Codable, Hashable, Sendable {
   /// The maximum length of a customer's name, in bytes.
   public static let longestName = 100
 
+  /// The highest number of tickets: a higher one could not be counted further.
+  private static let highest = Int.max - 1
+
   /// Books without any entry.
   public init() {}
 
@@ -27,7 +30,7 @@ public struct Books: Codable, Hashable, Sendable {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     func number(_ key: CodingKeys) throws -> Int {
       let number = try values.decode(Int.self, forKey: key)
-      guard (0..<Int.max).contains(number) else {
+      guard (0...Self.highest).contains(number) else {
         throw DecodingError.dataCorruptedError(
           forKey: key, in: values, debugDescription: "\(number) is not a number of tickets")
       }
@@ -90,7 +93,7 @@ public struct Books: Codable, Hashable, Sendable {
       throw .invalidCustomer(customer)
     }
     if let ticket = ticket(for: id, of: customer) { throw .alreadySold(movie, ticket) }
-    guard seatsLeft(for: movie) > 0 else { throw .soldOut(movie) }
+    guard seatsLeft(for: movie) > 0, sold < Self.highest else { throw .soldOut(movie) }
     sold += 1
     let deed = Ticket.Event(action: .bought, role: role, date: date)
     let ticket = Ticket(id: "\(id)-\(sold)", movie: id, customer: customer, history: [deed])
@@ -108,7 +111,7 @@ public struct Books: Codable, Hashable, Sendable {
     guard let place = tickets.firstIndex(where: { $0.movie == id && $0.customer == customer })
     else { throw .notSold(movie, customer) }
     var ticket = tickets.remove(at: place)
-    takenBack += 1
+    takenBack = min(takenBack + 1, Self.highest)
     ticket.history.append(Ticket.Event(action: .returned, role: role, date: date))
     returned.append(ticket)
     returned.removeFirst(max(0, returned.count - Self.mostReturned))
