@@ -9,7 +9,7 @@ internal import WormholeSyscalls
 /// opens a group earlier must call ``use()``.
 public enum TestGroups {
   private static let prefix = "wormhole-testing-groups-"
-  private static let made = Monitor<Result<String, WormholeError>?>(nil)
+  private static let made = Monitor<String?>(nil)
   /// Open and locked for the lifetime of the process.
   private static let kept = Monitor<OpenDirectory?>(nil)
 
@@ -21,11 +21,13 @@ public enum TestGroups {
   ///   `AppGroups.root`, that directory stays in use.
   @discardableResult
   public static func use() throws(WormholeError) -> String {
-    let result = made.withLock { made in
-      if made == nil { made = Result { () throws(WormholeError) in try make() } }
-      return made!
+    let root = try made.withLock { made throws(WormholeError) -> String in
+      if let made { return made }
+      // After a failure the next call tries again: the disk may have been full.
+      let root = try make()
+      made = root
+      return root
     }
-    let root = try result.get()
     if let given = ContainerLocation.givenRoot { return given }
     ContainerLocation.givenRoot = root
     return root

@@ -58,6 +58,18 @@ import WormholeSyscalls
     #expect(try !real.names().contains(name))
   }
 
+  /// The directory could not be made for a moment.
+  @Test(.blocking) func theDirectoryOfTheGroupsIsTriedAgain() throws {
+    let home = try TemporaryDirectory()
+    let outcome = try run(
+      .testGroups("group.test"),
+      environment: [
+        "WORMHOLE_ROOT=", "TMPDIR=\(home.path)",
+        "WORMHOLE_FAULTS=mkdir~wormhole-testing-groups-:before:fail=ENOSPC",
+      ])
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+  }
+
   /// Otherwise the directory would be in the root directory, where it may be refused.
   @Test(.blocking) func anEmptyTMPDIRIsAsNone() throws {
     let outcome = try run(
