@@ -29,6 +29,20 @@ import WormholeSyscalls
     #expect(try stage.run("ls -I room \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
   }
 
+  /// A number behind such a name would make the name too long for the file system.
+  @Test func theLongestNamesGetNumbersToo() throws {
+    let stage = try Stage()
+    let start = String(repeating: "n", count: 252)
+    let outcome = try stage.run(
+      """
+      mkdir in && echo one >\(start)\u{20AC}
+      for number in 1 2; do wormhole send --to watch --file \(start)\u{20AC}; done
+      wormhole receive --as watch --count 2 --files in && ls in
+      """)
+    let names = outcome.output.split(separator: "\n").suffix(2).map { String($0) }
+    #expect(Set(names) == ["\(start)\u{20AC}", "\(start).1"], "\(outcome.errors)")
+  }
+
   @Test func aNameOfAFileIsOneLineAndNoOption() throws {
     let stage = try Stage()
     let outcome = try stage.run(

@@ -10,8 +10,11 @@ extension Invocation {
   func take(
     _ file: ReceivedFile, of message: Message, into directory: String, _ writer: LineWriter
   ) throws -> Int32? {
+    let value: PropertyListValue?
     let path: String?
     do throws(WormholeError) {
+      // Read before the move: after an error the file is still with the message.
+      value = try file.metadata(as: PropertyListValue.self)
       // If the file is missing, an earlier attempt has moved it and could not acknowledge the
       // message.
       path = try file.exists ? take(file, into: directory) : nil
@@ -25,7 +28,6 @@ extension Invocation {
       let fields: [String: PropertyListValue?] = [
         "file": .string(file.name), "path": .string(path), "size": .integer(Int64(file.size)),
       ]
-      let value = try file.metadata(as: PropertyListValue.self)
       var line = WrittenLine(value, of: message, to: self.value(.joinAs) ?? "", fields)
       line.plain = { try path.inOneLine() }
       // In a format, the value is the path, as on a line without a format.
@@ -43,7 +45,7 @@ extension Invocation {
   ) throws(WormholeError) -> String {
     var number = 0
     while true {
-      let path = "\(directory)/\(file.name)" + (number == 0 ? "" : ".\(number)")
+      let path = "\(directory)/\(Self.name(file.name, number))"
       do throws(WormholeError) {
         try file.move(to: path)
         return path
@@ -52,6 +54,17 @@ extension Invocation {
         guard error.code == .conflict, number < 10_000 else { throw error }
       }
     }
+  }
+}
+
+extension Invocation {
+  /// Returns a name with a number, shortened to the length that a file's name may have.
+  fileprivate static func name(_ name: String, _ number: Int) -> String {
+    guard number > 0 else { return name }
+    let suffix = ".\(number)"
+    var name = name
+    while name.utf8.count + suffix.utf8.count > 255 { name.unicodeScalars.removeLast() }
+    return name + suffix
   }
 }
 
