@@ -15,9 +15,12 @@ internal import WormholeSyscalls
 /// reports the cause.
 final class GroupDefaults: UserDefaults {
   private let suite: String
-  private let stored: Defaults
-  private var watching: Subscription?
-  private let own = OwnChanges()
+  private let state: Monitor<State>
+
+  private struct State {
+    var opening: SettingsOpening
+    var watching: Subscription?
+  }
 
   /// The registered defaults, for all groups of the process.
   ///
@@ -26,20 +29,58 @@ final class GroupDefaults: UserDefaults {
   private static let registered = Monitor<[String: PropertyListValue]>([:])
 
   init?(group: String) {
-    let opened = SilentCall.attempt { try SharedOpenings.group(group).defaults(group) }
-    guard let opened else { return nil }
-    (stored, suite) = (opened, group)
+    let opening = SilentCall.attempt { try SettingsOpening(group) }
+    guard let opening else { return nil }
+    (suite, state) = (group, Monitor(State(opening: opening)))
     super.init(suiteName: nil as String?)
-    let (note, own) = (ChangeNote(self), own)
-    let watching = SilentCall.attempt {
-      try stored.watchVersion { version in
-        if own.isNews(version) { note.post() }
-      }
-    }
-    self.watching = watching
+    watch(opening)
   }
 
-  deinit { watching?.stop() }
+  deinit { state.withLock { $0.watching.take() }?.stop() }
+
+  // MARK: The container
+
+  /// The settings in the group's present container.
+  private var opening: SettingsOpening {
+    let known = state.withLock { $0.opening }
+    guard known.isGone.withLock({ $0 }),
+      let next = SilentCall.attempt({ try SettingsOpening(suite) })
+    else { return known }
+    // Another thread may have opened the container at the same time.
+    let present = state.withLock { state in
+      if state.opening === known { state.opening = next }
+      return state.opening
+    }
+    if present === next { watch(next) }
+    return present
+  }
+
+  private var stored: Defaults { opening.stored }
+
+  private func watch(_ opening: SettingsOpening) {
+    let note = ChangeNote(self)
+    let watching = SilentCall.attempt {
+      try opening.stored.watchVersion { version in
+        if opening.own.isNews(version) { note.post() }
+      } failure: { error in
+        DropInLog.tell(.error, error)
+        guard error.code == .notAContainer else { return }
+        opening.isGone.withLock { $0 = true }
+        // The pause lets the program end its removal.
+        note.follow(after: .seconds(1))
+      }
+    }
+    let gone = state.withLock { state in
+      state.opening === opening ? exchange(&state.watching, with: watching) : watching
+    }
+    gone?.stop()
+  }
+
+  /// Continues in the next container of the group; returns false while there is none.
+  fileprivate func continueIfPossible() -> Bool {
+    guard SharedOpenings.hasContainer(suite) else { return false }
+    return !opening.isGone.withLock { $0 }
+  }
 
   // MARK: Reading
 
@@ -166,22 +207,23 @@ final class GroupDefaults: UserDefaults {
   override func removeObject(forKey defaultName: String) { change(defaultName, to: nil) }
 
   private func change(_ key: String, to value: PropertyListValue?) {
-    commit { () throws(WormholeError) in try stored.change(key, to: value) }
+    commit { (stored) throws(WormholeError) in try stored.change(key, to: value) }
   }
 
   /// Sets all keys at once, whether the stored file is missing, intact or damaged.
   private func replace(with values: [String: PropertyListValue]) {
-    commit { () throws(WormholeError) in
+    commit { (stored) throws(WormholeError) in
       if (try? stored.all()) == values { return nil }
       return try stored.replace(with: values)
     }
   }
 
   /// - Parameter body: returns the new version; nil without a change.
-  private func commit(_ body: () throws(WormholeError) -> Int?) {
-    own.begin()
-    let version = SilentCall.attempt(body).flatMap(\.self)
-    if own.end(with: version) { ChangeNote(self).post() }
+  private func commit(_ body: (Defaults) throws(WormholeError) -> Int?) {
+    let opening = opening
+    opening.own.begin()
+    let version = SilentCall.attempt { () throws(WormholeError) in try body(opening.stored) }
+    if opening.own.end(with: version.flatMap(\.self)) { ChangeNote(self).post() }
   }
 
   /// There is no write to wait for: a value that was set is visible to all programs at once.
@@ -240,5 +282,31 @@ private struct ChangeNote: @unchecked Sendable {
   func post() {
     guard let defaults else { return }
     NotificationCenter.default.post(name: UserDefaults.didChangeNotification, object: defaults)
+  }
+
+  /// Lets the object continue in the next container of the group, and posts the notification then.
+  ///
+  /// Tries at growing intervals, because no notice tells of a new container; makes none.
+  func follow(after pause: Duration) {
+    DispatchQueue.global().soon(after: pause) { [self] in
+      guard let object = defaults as? GroupDefaults else { return }
+      guard object.continueIfPossible() else {
+        return follow(after: min(pause * 2, .seconds(60)))
+      }
+      post()
+    }
+  }
+}
+
+/// The settings of a group in one of its containers.
+private final class SettingsOpening: Sendable {
+  let stored: Defaults
+  /// Each container counts its versions anew.
+  let own = OwnChanges()
+  /// Whether a program has removed the container.
+  let isGone = Monitor(false)
+
+  init(_ group: String) throws(WormholeError) {
+    stored = try SharedOpenings.group(group).defaults(group)
   }
 }

@@ -245,17 +245,26 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
           UncheckedBox<Any?>(messenger.object.messageObject(forIdentifier: identifier))
         }
         listener.found(found, on: self.callbacks)
-      } failure: { error in
+      } failure: { [weak listener] error in
         me.object?.fail(error)
+        me.follow(listener, after: error)
       }
     }
     return try files.watch(identifier) { [weak listener] message, version in
       guard let self = me.object, let listener else { return }
       guard let message else { return listener.forget(upTo: version) }
       listener.found(MessageListener.Found(version: version) { message }, on: self.callbacks)
-    } failure: { error in
+    } failure: { [weak listener] error in
       me.object?.fail(error)
+      me.follow(listener, after: error)
     }
+  }
+
+  /// Lets a listener continue in the next container of the group; returns false while there is none.
+  fileprivate func continueListening(_ listener: MessageListener) -> Bool {
+    guard SharedOpenings.hasContainer(group) else { return false }
+    start(listener)
+    return true
   }
 
   /// Restarts all listeners after the messenger was replaced.
@@ -318,6 +327,24 @@ extension MMWormhole {
 private struct WeakWormhole: @unchecked Sendable {
   private(set) weak var object: MMWormhole?
   init(_ object: MMWormhole) { self.object = object }
+
+  /// Lets a listener continue in the next container of the group, after a program has removed the
+  /// last one.
+  func follow(_ listener: MessageListener?, after error: any Error) {
+    guard let listener, (error as? WormholeError)?.code == .notAContainer else { return }
+    // The pause lets the program end its removal.
+    startLater(listener, .seconds(1))
+  }
+
+  /// Tries at growing intervals, because no notice tells of a new container; makes none.
+  private func startLater(_ listener: MessageListener, _ pause: Duration) {
+    DispatchQueue.global().soon(after: pause) { [self, weak listener] in
+      guard let object, let listener, listener.isWatching else { return }
+      if !object.continueListening(listener) {
+        startLater(listener, min(pause * 2, .seconds(60)))
+      }
+    }
+  }
 }
 
 // A messenger is called by the threads that use the wormhole, as in the original.

@@ -85,7 +85,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   /// A character that a file name cannot contain is written as `%` and two digits.
   open func filePath(forIdentifier identifier: String?) -> String? {
     guard let identifier, !identifier.isEmpty else { return nil }
-    return try? alias(identifier).location
+    return try? alias(identifier, open()).location
   }
 
   // MARK: As any messenger
@@ -119,15 +119,19 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     _ object: (any NSCoding)?, _ identifier: String,
     failure: () -> @Sendable (any Error) -> Void
   ) throws {
-    let place = try place(identifier)
     let stored = try StoredMessage.store(object, identifier)
-    _ = try writing(place) { try place.channel.put(stored, alias: place.alias) }
+    _ = try inContainer {
+      let place = try place(identifier)
+      return try writing(place) { try place.channel.put(stored, alias: place.alias) }
+    }
   }
 
   func message(_ identifier: String) throws -> Any? {
-    let place = try place(identifier)
-    guard let coordinator else { return try message(at: place, identifier) }
-    return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
+    try inContainer(isDone: { $0 != nil }) {
+      let place = try place(identifier)
+      guard let coordinator else { return try message(at: place, identifier) }
+      return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
+    }
   }
 
   private func message(at place: Place, _ identifier: String) throws -> Any? {
@@ -136,9 +140,31 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
 
   /// Returns the version up to which messages are removed; nil if messages have no version.
   func clear(_ identifier: String) throws -> MessageVersion? {
-    let place = try place(identifier)
-    let number = try writing(place) { try place.channel.clear(alias: place.alias) }
-    return MessageVersion(source: place.source, number: number)
+    try inContainer(isDone: { _ in false }) {
+      let place = try place(identifier)
+      let number = try writing(place) { try place.channel.clear(alias: place.alias) }
+      return MessageVersion(source: place.source, number: number)
+    }
+  }
+
+  /// Runs a body, and once more in the group's next container if a program has removed the one that
+  /// is open.
+  ///
+  /// Only a write always fails in a removed container: a passed message costs no further look.
+  ///
+  /// - Parameter isDone: whether a result shows that the container is still there.
+  private func inContainer<Result>(
+    isDone: (Result) -> Bool = { _ in true }, _ body: () throws -> Result
+  ) throws -> Result {
+    let before = try open().container
+    do {
+      let result = try body()
+      if isDone(result) || before.storage.isInPlace { return result }
+    } catch let error as WormholeError where error.code == .notAContainer {}
+    opened.withLock { if $0?.container === before { $0 = nil } }
+    // Channels of the removed container would keep its files open.
+    kept.withLock { $0 = [:] }
+    return try body()
   }
 
   private func writing<Result>(_ place: Place, _ body: () throws -> Result) throws -> Result {
@@ -149,9 +175,12 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
-    let opened = try open()
-    for name in try opened.container.channels(prefix: opened.messages.prefix) {
-      let identifier = String(name.dropFirst(opened.messages.prefix.count))
+    let names = try inContainer(isDone: { !$0.isEmpty }) {
+      let opened = try open()
+      return try opened.container.channels(prefix: opened.messages.prefix)
+        .map { String($0.dropFirst(opened.messages.prefix.count)) }
+    }
+    for identifier in names {
       // An identifier with a slash belongs to a directory below this directory.
       guard let identifier = EscapedName.unescape(identifier) else { continue }
       do {
@@ -193,7 +222,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     let opened = try open()
     let name = try opened.messages.name(of: identifier)
     let place = Place(
-      channel: opened.container.channel(name), alias: try alias(identifier),
+      channel: opened.container.channel(name), alias: try alias(identifier, opened),
       source: MessageVersion.ChannelIdentity(opened.container.storage, name: name))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills
@@ -208,8 +237,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   @discardableResult
   func attempt<Result>(_ body: () throws -> Result) -> Result? { DropInLog.attempt(body) }
 
-  private func alias(_ identifier: String) throws(WormholeError) -> Alias {
-    let (opened, escaped) = (try open(), try Container.escape(identifier))
+  private func alias(
+    _ identifier: String, _ opened: OpenMessenger
+  ) throws(WormholeError) -> Alias {
+    let escaped = try Container.escape(identifier)
     return try Alias(
       opened.messages.names + [escaped + ".archive"],
       channel: opened.messages.prefix + escaped, in: opened.container)

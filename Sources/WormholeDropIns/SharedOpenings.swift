@@ -18,6 +18,14 @@ package enum SharedOpenings {
     var process: Int32?
   }
 
+  /// Whether a group has a container; creates none.
+  package static func hasContainer(_ identifier: String?) -> Bool {
+    guard let identifier, let location = try? ContainerLocation(group: identifier) else {
+      return false
+    }
+    return (try? Descriptor.status(ofPath: location.container)) != nil
+  }
+
   /// Returns the instance of a group's container, which is created if it is missing.
   package static func group(_ identifier: String?) throws(WormholeError) -> SharedContainer {
     guard let identifier else {

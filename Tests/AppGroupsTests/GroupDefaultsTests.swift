@@ -74,6 +74,28 @@ import WormholeSyscalls
     }
   }
 
+  /// A program removes the directory of the group, as tests do.
+  @Test(.blocking) func theSettingsContinueInTheNextContainer() throws {
+    let observed = Heard<Int>()
+    let (center, name) = (NotificationCenter.default, UserDefaults.didChangeNotification)
+    let observer = center.addObserver(forName: name, object: defaults, queue: nil) { _ in
+      observed.add(1)
+    }
+    defer { center.removeObserver(observer) }
+    defaults.set(5, forKey: "n")
+    let directory = try #require(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group))
+    try FileManager.default.removeItem(at: directory)
+    try eventually("the object has noticed it") {
+      defaults.set(6, forKey: "n")
+      return again.integer(forKey: "n") == 6
+    }
+    let before = observed.count
+    again.set(7, forKey: "n")
+    #expect(defaults.integer(forKey: "n") == 7)
+    try observed.wait("the change by another object") { $0.count > before }
+  }
+
   @Test(.blocking) func everyTypeComesBackAsItWasSet() throws {
     defaults.set("text", forKey: "text")
     defaults.set(7, forKey: "int")

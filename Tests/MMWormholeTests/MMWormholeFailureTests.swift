@@ -200,4 +200,25 @@ import Wormhole
     #expect(failures.count == 1)
     for name in ["b", "d"] { #expect(wormhole.message(withIdentifier: name) == nil) }
   }
+
+  /// A program removes the directory of the group, as tests do.
+  @Test(.blocking) func messagesContinueInTheNextContainer() throws {
+    let wormhole = try wormhole()
+    let heard = Heard<String>()
+    wormhole.listenerQueue = DispatchQueue(label: "listener")
+    wormhole.listenForMessage(withIdentifier: "m") { heard.add("\($0 ?? "nothing")") }
+    wormhole.passMessageObject("one" as NSString, identifier: "m")
+    try heard.wait("the first") { $0 == ["one"] }
+    let directory = try SharedContainer(group: group).directory
+    try FileManager.default.removeItem(atPath: directory)
+    wormhole.passMessageObject("two" as NSString, identifier: "m")
+    #expect(wormhole.message(withIdentifier: "m") as? String == "two")
+    #expect(try self.wormhole().message(withIdentifier: "m") as? String == "two")
+    // The listener begins again a moment later, and hears no earlier messages.
+    try eventually("the listener continues") {
+      wormhole.passMessageObject("three" as NSString, identifier: "m")
+      return heard.all.contains("three")
+    }
+    wormhole.stopListeningForMessage(withIdentifier: "m")
+  }
 }

@@ -111,8 +111,12 @@ extension Defaults {
   }
 
   /// Calls a closure with the suite's version whenever any key has changed, from now on.
+  ///
+  /// - Parameter failure: called if the suite cannot be read; the watch continues. Without this
+  ///   closure, errors go to the log.
   package func watchVersion(
-    _ handler: @escaping @Sendable (Int) -> Void
+    _ handler: @escaping @Sendable (Int) -> Void,
+    failure: (@Sendable (WormholeError) -> Void)? = nil
   ) throws(WormholeError) -> Subscription {
     let slot = try slot.get()
     let present = WatchResult(reading: slot, container.options.limits)
@@ -127,7 +131,7 @@ extension Defaults {
       })
     return try plan.observe(
       in: container.subscriptions, on: nil, handler,
-      container.failureHandler(nil, about: LogSubject(suite: suite)))
+      container.failureHandler(failure, about: LogSubject(suite: suite)))
   }
 }
 
