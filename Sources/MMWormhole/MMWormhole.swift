@@ -260,7 +260,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     }
   }
 
-  /// Lets a listener continue in the next container of the group; returns false while there is none.
+  /// Lets a listener continue in the next container of the group; returns false if none exists.
   fileprivate func continueListening(_ listener: MessageListener) -> Bool {
     guard SharedOpenings.hasContainer(group) else { return false }
     start(listener)

@@ -23,11 +23,12 @@ final class Board: Sendable {
   private let started = Date()
   private let state = Monitor(State())
 
+  fileprivate typealias Lists = [String: [PropertyListValue]]
   fileprivate struct State {
     var isDue = true
     var channels: [String: PropertyListValue] = [:]
     /// The rows of the other lists, as they were last read.
-    var rows: [String: [PropertyListValue]] = [:]
+    var rows: Lists = ["members": [], "queues": [], "machines": []]
     /// What was listed last, to tell what has changed.
     var before: [String: String] = [:]
     var events: [PropertyListValue] = []
@@ -95,28 +96,24 @@ final class Board: Sendable {
     }
     // Changes in quick succession are shown together.
     let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
-    let (found, refusals) = read()
+    let (rows, refusals) = read(state.withLock { $0.rows })
     // A channel that is noted after the list of names began may be missing in the list.
     let known = state.withLock { $0.channels }
     // Names that cannot be listed remove no row: the watcher reports a channel again only after a
     // change.
-    let (names, refusal) = channelNames()
+    var (names, refusal): (Set<String>?, String?) = (nil, nil)
+    do { names = Set(try container.channels()) } catch { refusal = "\(error)" }
     let document: String? = state.withLock { state in
-      // A list that cannot be read keeps its rows.
-      state.rows.merge(found) { $1 }
       if let names {
         state.channels = state.channels.filter {
           names.contains($0.key) || known[$0.key] != $0.value
         }
       }
       // Events are about all rows: a row after the last one that is shown has not gone.
-      state.compare(state.rows)
-      var document: [String: PropertyListValue] = [:]
-      for name in Set(state.rows.keys).union(refusals.keys) {
-        document[name] = list(state.rows[name] ?? [], refusals[name])
-      }
-      document["channels"] = list(
-        state.channels.sorted { $0.key < $1.key }.map(\.value), refusal)
+      state.compare(rows)
+      state.rows = rows
+      var document = Dictionary(uniqueKeysWithValues: rows.map { ($0, list($1, refusals[$0])) })
+      document["channels"] = list(state.channels.sorted { $0.key < $1.key }.map(\.value), refusal)
       document["events"] = .array(state.events)
       document["container"] = .string(ShownText.of(container.directory, most: 300))
       document["allowsChanges"] = .boolean(allowsChanges)
@@ -130,29 +127,21 @@ final class Board: Sendable {
 
   /// - Parameter refusal: why the list cannot be read; the rows are older then.
   private func list(_ rows: [PropertyListValue], _ refusal: String?) -> PropertyListValue {
-    let more = max(0, rows.count - Self.most)
-    var list: [String: PropertyListValue] = [
-      "rows": .array(Array(rows.prefix(Self.most))), "more": .integer(Int64(more)),
+    [
+      "rows": .array(Array(rows.prefix(Self.most))),
+      "more": .integer(Int64(max(0, rows.count - Self.most))),
+      "refusal": .string(ShownText.of(refusal ?? "", most: 300)),
     ]
-    if let refusal { list["refusal"] = .string(ShownText.of(refusal, most: 300)) }
-    return .dictionary(list)
   }
 
-  /// Reads all lists except that of the channels; of a list that cannot be read, returns the cause.
-  private func read() -> (rows: [String: [PropertyListValue]], refusals: [String: String]) {
-    var rows = ["locks": locks()]
-    var refusals: [String: String] = [:]
-    let sources: [(String, () throws -> [PropertyListValue])] = [
-      ("members", members), ("queues", queues), ("machines", machines),
-    ]
-    for (name, source) in sources {
-      do { rows[name] = try source() } catch { refusals[name] = "\(error)" }
+  /// Reads all lists except that of the channels; a list that cannot be read keeps its rows.
+  private func read(_ before: Lists) -> (rows: Lists, refusals: [String: String]) {
+    var (rows, refusals): (Lists, [String: String]) = (before, [:])
+    rows["locks"] = locks()
+    for (name, read) in [("members", members), ("queues", queues), ("machines", machines)] {
+      do { rows[name] = try read() } catch { refusals[name] = "\(error)" }
     }
     return (rows, refusals)
-  }
-
-  private func channelNames() -> (names: Set<String>?, refusal: String?) {
-    do { return (Set(try container.channels()), nil) } catch { return (nil, "\(error)") }
   }
 
   private func members() throws -> [PropertyListValue] {
@@ -187,10 +176,10 @@ final class Board: Sendable {
       let path = "\(folder)/\(Self.file(name))"
       return [
         "name": .string(ShownText.of(name)), "kind": .string(kind),
-        "waiting": number { try count("\(path)/inbox") + count("\(path)/later") },
+        "waiting": number { try names("\(path)/inbox").count + names("\(path)/later").count },
         "claimed": number {
-          try names("\(path)/workers").reduce(count("\(path)/claimed")) {
-            try $0 + count("\(path)/workers/\($1)/claimed")
+          try names("\(path)/workers").reduce(names("\(path)/claimed").count) {
+            try $0 + names("\(path)/workers/\($1)/claimed").count
           }
         },
         // A dead letter has a second file with its reason.
@@ -205,15 +194,11 @@ final class Board: Sendable {
     do { return .integer(Int64(try count())) } catch { return .string("?") }
   }
 
-  private func count(_ path: String) throws -> Int {
-    try names(path).count { !$0.ends(with: ",cancel") }
-  }
-
   private func names(_ path: String) throws -> [String] {
     let found = try ignoring(
       .noSuchFile,
       Descriptor.open(path: "\(container.storage.path)/\(path)", .readOnlyDirectory).names())
-    return (found ?? []).filter { !$0.begins(with: ".") }
+    return (found ?? []).filter { !$0.begins(with: ".") && !$0.ends(with: ",cancel") }
   }
 
   private func locks() -> [PropertyListValue] {
@@ -238,7 +223,7 @@ extension Board.State {
   }
 
   /// Adds an event for each row that has come, gone or changed.
-  fileprivate mutating func compare(_ lists: [String: [PropertyListValue]]) {
+  fileprivate mutating func compare(_ lists: Board.Lists) {
     var now: [String: String] = [:]
     for (list, keys) in [
       ("members", ["state"]), ("queues", ["waiting", "claimed", "dead"]), ("locks", ["holder"]),

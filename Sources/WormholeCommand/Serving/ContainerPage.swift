@@ -62,11 +62,8 @@ extension WebPage {
         heading.id = 'of-' + name;
         box.append(heading, wide);
         box.setAttribute('aria-labelledby', heading.id);
-        if (refusal) wide.append(make('p', '⚠ ' + refusal));
-        if (!rows.length) {
-          if (!refusal) wide.append(make('p', 'none', 'none'));
-          return box;
-        }
+        if (refusal || !rows.length) wide.append(make('p', refusal || 'none', 'none'));
+        if (!rows.length) return box;
         const all = make('table'), head = make('tr'), body = make('tbody');
         for (const key in columns) {
           const th = make('th', columns[key]);
