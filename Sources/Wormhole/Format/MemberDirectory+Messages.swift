@@ -93,6 +93,7 @@ extension MemberDirectory {
 
   /// Returns the messages that were returned to a queue as if never claimed, in order.
   func unclaimed(where isWanted: (MessageName) -> Bool) throws(Errno) -> [WaitingFile] {
+    guard folder == .queues else { return [] }
     var found: [WaitingFile] = []
     try list(.claimed) { file in
       guard let claimed = ClaimedName(String(cString: file)), let file = WaitingFile(claimed),
