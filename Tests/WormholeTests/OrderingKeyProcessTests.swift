@@ -94,4 +94,30 @@ import WormholeSyscalls
     working.stop()
     try late.child.send(.kill)
   }
+
+  /// One removal or rename decides between a cancellation and the next claim of a message that was
+  /// claimed in vain before.
+  @Test func aCancellationLosesAgainstTheNextClaim() throws {
+    let sent = try queue.send(1, .quick { $0.orderingKey = "a" })
+    let home = try meeting.container.storage.member("jobs", in: .queues)
+    let name = try #require(MessageName(try #require(meeting.names("queues/jobs/inbox").first)))
+    let returned = ClaimedName(name, attempt: 0, claim: 1).text
+    #expect(try home.move(name.text, from: .inbox, .claimed, as: returned))
+    let (pause, outcome) = (FaultPause(), Heard<Cancellation?>())
+    let cancelling = try Thread("cancelling") {
+      FaultPoints.with([FaultRule(.unlink, path: returned, .pause(pause))]) {
+        outcome.add(try? sent.cancel())
+      }
+    }
+    try eventually("it is about to remove the message") { pause.isReached }
+    let heard = Heard<Int>()
+    let working = try meeting.another().queue("jobs", of: Int.self).work { job, _ in
+      heard.add(job)
+    }
+    try heard.wait("the message") { $0 == [1] }
+    pause.open()
+    cancelling.join()
+    #expect(outcome.all == [.tooLate])
+    working.stop()
+  }
 }
