@@ -19,9 +19,8 @@ final class Connection: Sendable {
 
   private struct Handles {
     var outcomes: Subscription?
-    var responding: Subscription?
-    var reachability: Subscription?
-    var starts: Subscription?
+    /// What ends with the connection only, in the order of the ends.
+    var others: [Subscription] = []
     var reception: Reception?
   }
 
@@ -48,12 +47,9 @@ final class Connection: Sendable {
     before?.stop()
   }
 
-  func keep(responding: Subscription) {
-    handles.withLock { $0.responding = responding }
-  }
-
-  func keep(reachability: Subscription, starts: Subscription) {
-    handles.withLock { ($0.reachability, $0.starts) = (reachability, starts) }
+  /// Keeps a subscription until the end of the connection.
+  func keep(_ subscription: Subscription) {
+    handles.withLock { $0.others.append(subscription) }
   }
 
   var reception: Reception? { handles.withLock { $0.reception } }
@@ -66,9 +62,7 @@ final class Connection: Sendable {
   /// Ends all subscriptions and leaves the member's name; waits for callbacks in progress.
   func end() {
     let handles = handles.withLock { exchange(&$0, with: Handles()) }
-    handles.reachability?.stop()
-    handles.starts?.stop()
-    handles.responding?.stop()
+    for subscription in handles.others { subscription.stop() }
     handles.reception?.stop()
     handles.outcomes?.stop()
     member.leave()

@@ -142,13 +142,12 @@ extension WCSession {
   /// Subscribes before anything is sent, so that no outcome is missed.
   private func listen(_ connection: Connection) throws {
     connection.keep(
-      reachability: try connection.peer.watchReachability(on: work) { [weak self] _ in
-        self?.report()
-      },
-      // A counterpart that can be started is reachable.
-      starts: try connection.container.watchLaunches(on: work) { [weak self] in self?.report() })
+      try connection.peer.watchReachability(on: work) { [weak self] _ in self?.report() })
+    // A counterpart that can be started is reachable.
     connection.keep(
-      responding: connection.member.respond(toKind: nil) { [weak self] request in
+      try connection.container.watchLaunches(on: work) { [weak self] in self?.report() })
+    connection.keep(
+      connection.member.respond(toKind: nil) { [weak self] request in
         guard let self else { return request.refuse("the session of the counterpart has ended") }
         take(request)
       })

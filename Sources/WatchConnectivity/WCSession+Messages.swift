@@ -163,13 +163,9 @@ extension WCSession {
     guard isFirst else { return }
     // The wake-up takes as long as the start of the program.
     DispatchQueue.global().async { [self] in
-      do throws(WormholeError) {
-        try connection.peer.wake(within: timeout)
-      } catch {
-        // The waiting requests are sent anyway, and each reports that the counterpart is
-        // unreachable.
-        DropInLog.tell(.error, error)
-      }
+      // The waiting requests are sent after a failure too, and each reports that the counterpart
+      // is unreachable.
+      DropInLog.attempt { try connection.peer.wake(within: timeout) }
       while let ask = nextAwaited() { ask.perform() }
     }
   }

@@ -126,16 +126,14 @@ extension WCSession {
       reviewLater()
       return false
     }
-    do throws(WormholeError) {
+    // After a failure, a redelivery of the same context would fail too.
+    DropInLog.attempt {
       let value = try context.value(as: PropertyListValue.self)
       reception.givingContext {
         delegate.session(
           self, didReceiveApplicationContext: value.foundationDictionary ?? [:])
       }
       tellUnhandled()
-    } catch {
-      // A redelivery of the same context would fail too.
-      DropInLog.tell(.error, error)
     }
     return true
   }
@@ -249,11 +247,7 @@ private final class Once: Sendable {
     guard let request = take(), !Mutants.has(.keepReleased) else { return }
     let answer = Answer.failure(
       .messageReplyFailed, "the delegate of the counterpart has released its reply handler")
-    do throws(WormholeError) {
-      try request.reply(answer.value)
-    } catch {
-      DropInLog.tell(.error, error)
-    }
+    DropInLog.attempt { try request.reply(answer.value) }
   }
 
   func take() -> Request? { request.withLock { $0.take() } }

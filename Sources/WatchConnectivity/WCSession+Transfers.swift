@@ -88,14 +88,11 @@ extension WCSession {
     guard kind == .complication, pairing.hasComplication,
       let opened = state.withLock({ $0.opened })
     else { return nil }
-    do {
-      let day = try opened.pairing.takeComplicationTransfer(
+    let day = DropInLog.attempt {
+      try opened.pairing.takeComplicationTransfer(
         day: Self.today, limit: settings.complicationBudget)
-      return day.map { BudgetShare(pairing: opened.pairing, day: $0) }
-    } catch {
-      DropInLog.tell(.error, error)
-      return nil
     }
+    return day.flatMap(\.self).map { BudgetShare(pairing: opened.pairing, day: $0) }
   }
 
   /// Transfers a file as it is now, in order with all other transfers.
@@ -141,11 +138,9 @@ extension WCSession {
   private var outstanding: [Transfer] {
     guard let connection else { return [] }
     let transfers = connection.transfers
-    do throws(WormholeError) {
+    // After a failure, the next access to the property tries again.
+    DropInLog.attempt {
       try transfers.complete { () throws(WormholeError) in try connection.peer.pendingMessages }
-    } catch {
-      // The next access to the property tries again.
-      DropInLog.tell(.error, error)
     }
     return transfers.all.filter(\.core.isTransferring)
   }
@@ -215,11 +210,7 @@ extension WCSession {
   private func wakeForComplication(_ connection: Connection) {
     guard connection.isStartable, !connection.isPeerThere else { return }
     DispatchQueue.global().async {
-      do throws(WormholeError) {
-        try connection.peer.wake()
-      } catch {
-        DropInLog.tell(.error, error)
-      }
+      DropInLog.attempt { try connection.peer.wake() }
     }
   }
 

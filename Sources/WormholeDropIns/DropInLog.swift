@@ -35,6 +35,7 @@ public enum DropInLog {
   }
 
   /// Returns the result of the body; nil if the body has failed, which the log reports.
+  @discardableResult
   package static func attempt<Result>(_ body: () throws -> Result) -> Result? {
     do {
       return try body()
