@@ -49,16 +49,15 @@ final class LineCount: Sendable {
     var isSending = false
     /// Whether a signal is ending the command.
     var isInterrupted = false
-    var shown = Instant(nanoseconds: 0)
   }
 
   private let state = Monitor(State())
   private let output: Output
-  private let isShown: Bool
+  private let progress: Progress
 
   init(_ output: Output) {
     self.output = output
-    isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
+    progress = Progress(output)
   }
 
   var sent: Int { state.withLock { $0.sent } }
@@ -72,15 +71,13 @@ final class LineCount: Sendable {
     }
     guard !isInterrupted else { throw WormholeError(Errno.interrupted, "send", "lines") }
     let result = Result { try body() }
-    let shown: Int? = state.signal { state in
+    let sent: Int? = state.signal { state in
       state.isSending = false
       guard case .success = result else { return nil }
       state.sent += count
-      guard isShown, Instant.now - state.shown > .milliseconds(100) else { return nil }
-      state.shown = .now
       return state.sent
     }
-    if let shown { try? StandardStream.error.write("\r\(shown) lines sent") }
+    if let sent { progress.show("\(sent) lines sent") }
     try result.get()
   }
 
@@ -89,29 +86,22 @@ final class LineCount: Sendable {
   func interrupt() {
     state.withLock { $0.isInterrupted = true }
     let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isSending ? nil : () }
-    clear()
+    progress.clear()
     output.tell("interrupted; \(words)")
   }
 
   /// Reports the number of lines at the end.
-  func finish() {
-    clear()
-    if isShown { output.tell(words) } else { output.explain(words) }
-  }
+  func finish() { progress.finish(words) }
 
   /// Reports the number of lines after a failure.
   func fail() {
-    clear()
+    progress.clear()
     output.tell(words)
   }
 
   private var words: String {
     let sent = sent
     return sent == 1 ? "1 line was sent" : "\(sent) lines were sent"
-  }
-
-  private func clear() {
-    if isShown { try? StandardStream.error.write("\r\u{1B}[K") }
   }
 }
 

@@ -17,13 +17,17 @@ extension Invocation {
     options.kind = options.kind ?? "file"
     let sending = options
     let mode: TransferMode = has(.move) ? .moving : .copying
-    let bar = ProgressBar(output)
+    let progress = Progress(output)
+    let show = { (part: FileProgress) -> ProgressDecision in
+      progress.show(part.bar)
+      return .continue
+    }
     return try send(to: name) { peer in
-      defer { bar.clear() }
+      defer { progress.clear() }
       guard let metadata else {
-        return try peer.send(file: path, mode: mode, sending) { bar.show($0) }
+        return try peer.send(file: path, mode: mode, sending, progress: show)
       }
-      return try peer.send(file: path, metadata: metadata, mode: mode, sending) { bar.show($0) }
+      return try peer.send(file: path, metadata: metadata, mode: mode, sending, progress: show)
     }
   }
 
@@ -34,31 +38,13 @@ extension Invocation {
   }
 }
 
-/// The progress of a file transfer, as shown on a terminal.
-private final class ProgressBar {
-  private static let width = 40
-  private let isShown: Bool
-  private var shown = Instant(nanoseconds: 0)
-  private var isClear = true
-
-  init(_ output: Output) {
-    isShown = !output.isQuiet && !output.isJSON && StandardStream.error.isTerminal
-  }
-
-  func show(_ progress: FileProgress) -> ProgressDecision {
-    guard isShown, Instant.now - shown > .milliseconds(100) else { return .continue }
-    shown = .now
-    isClear = false
-    let full = Int(progress.fraction * Double(Self.width))
-    let bar = String(repeating: "#", count: full) + String(repeating: ".", count: Self.width - full)
-    let percent = Int(progress.fraction * 100)
-    try? StandardStream.error.write("\r[\(bar)] \(percent) % of \(progress.total >> 20) MB")
-    return .continue
-  }
-
-  func clear() {
-    if !isClear { try? StandardStream.error.write("\r\u{1B}[K") }
-    isClear = true
+extension FileProgress {
+  /// The progress of a transfer, as shown on a terminal.
+  fileprivate var bar: String {
+    let width = 40
+    let full = Int(fraction * Double(width))
+    let bar = String(repeating: "#", count: full) + String(repeating: ".", count: width - full)
+    return "[\(bar)] \(Int(fraction * 100)) % of \(total >> 20) MB"
   }
 }
 
