@@ -33,3 +33,25 @@ extension Option {
   static let from = Option("from", .member("NAME"), "name of the sender")
   static let kind = Option("kind", .any("KIND"), "kind of the message")
 }
+
+/// Which options go together.
+extension Invocation {
+  /// Refuses an option beside any of the others.
+  func exclude(_ option: Option, _ others: [Option]) throws(Failure) {
+    guard has(option), let other = others.first(where: has) else { return }
+    throw .usage("cannot \(verb.name): --\(option.name) and --\(other.name) exclude each other")
+  }
+
+  /// Returns the only given option of the list; refuses two of them.
+  func only(of options: [Option]) throws(Failure) -> Option? {
+    let given = options.filter(has)
+    if let first = given.first { try exclude(first, Array(given.dropFirst())) }
+    return given.first
+  }
+
+  /// Refuses any of the others without the option.
+  func require(_ option: Option, for others: [Option]) throws(Failure) {
+    guard !has(option), let other = others.first(where: has) else { return }
+    throw .usage("cannot \(verb.name): --\(other.name) requires --\(option.name)")
+  }
+}

@@ -82,9 +82,7 @@ extension Invocation {
     if operands.isEmpty, !has(.namePrefix) {
       throw .usage("cannot get: CHANNEL is missing; try 'wormhole help get'")
     }
-    if has(.timeout), !has(.wait) {
-      throw .usage("cannot get: --timeout requires --wait")
-    }
+    try require(.wait, for: [.timeout])
   }
 
   /// Returns the names of the channels to print.

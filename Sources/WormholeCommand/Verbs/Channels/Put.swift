@@ -50,9 +50,7 @@ extension Invocation {
   fileprivate func givenValueOrNumber(
     at place: Int, for name: String
   ) throws -> PropertyListValue {
-    if has(.number), has(.type) {
-      throw Failure.usage("cannot put: --number and --type exclude each other")
-    }
+    try exclude(.number, [.type])
     let value = try givenValue(at: place, for: name)
     guard has(.number) else { return value }
     guard case .string(let text) = value, let number = Number(text) else {

@@ -41,9 +41,7 @@ extension Verb {
 
 extension Invocation {
   fileprivate func add(_ text: String) throws -> Int32 {
-    for option in [Option.type, .raw] where has(option) {
-      throw Failure.usage("cannot update: --\(option.name) requires --exec")
-    }
+    try require(.exec, for: [.type, .raw])
     guard let step = Number(text) else {
       throw Failure.usage("cannot use \(Option.add.usage): '\(text)' is not a number")
     }

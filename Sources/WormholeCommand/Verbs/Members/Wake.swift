@@ -35,23 +35,14 @@ extension Verb {
     ]
   ) { invocation in
     let name = invocation.operands[0]
-    let actions = [Option.register, .show, .forget].filter(invocation.has)
-    guard actions.count < 2 else {
-      throw Failure.usage(
-        "cannot wake: --\(actions[0].name) and --\(actions[1].name) exclude each other")
+    let actions: [Option] = [.register, .show, .forget]
+    let action = try invocation.only(of: actions)
+    if !invocation.has(.register), !invocation.command.isEmpty {
+      throw Failure.usage("cannot wake: a command requires --register")
     }
-    if !invocation.has(.register) {
-      if !invocation.command.isEmpty {
-        throw Failure.usage("cannot wake: a command requires --register")
-      }
-      if let option = [Option.setting, .directory].first(where: invocation.has) {
-        throw Failure.usage("cannot wake: --\(option.name) requires --register")
-      }
-    }
-    if let action = actions.first, invocation.has(.timeout) {
-      throw Failure.usage("cannot wake: --timeout and --\(action.name) exclude each other")
-    }
-    switch actions.first?.name {
+    try invocation.require(.register, for: [.setting, .directory])
+    try invocation.exclude(.timeout, actions)
+    switch action?.name {
     case Option.register.name: return try invocation.registerLaunch(of: name)
     case Option.show.name: return try invocation.showStart(of: name)
     case Option.forget.name: return try invocation.forgetStart(of: name)

@@ -47,16 +47,9 @@ extension Verb {
     ]
   ) { invocation in
     let name = invocation.operands[0]
-    let actions = [Option.dead, .contexts, .cancel, .retry, .discard, .purge, .outcomes, .clear]
-      .filter(invocation.has)
-    guard actions.count < 2 else {
-      throw Failure.usage(
-        "cannot queue: --\(actions[0].name) and --\(actions[1].name) exclude each other")
-    }
-    let filters = [Option.kind, .olderThan]
-    if !invocation.has(.purge), let option = filters.first(where: invocation.has) {
-      throw Failure.usage("cannot queue: --\(option.name) requires --purge")
-    }
+    let action = try invocation.only(
+      of: [.dead, .contexts, .cancel, .retry, .discard, .purge, .outcomes, .clear])
+    try invocation.require(.purge, for: [.kind, .olderThan])
     if invocation.has(.purge) { return try invocation.purge(name) }
     if invocation.has(.clear) {
       let peer = try invocation.addressee(name, in: try invocation.open(create: false))
@@ -66,7 +59,7 @@ extension Verb {
         end: "pending", from: name, count: count)
       return 0
     }
-    guard let action = actions.first, let id = invocation.value(action), action.argument != nil
+    guard let action, let id = invocation.value(action), action.argument != nil
     else { return try invocation.listQueue(of: name) }
     return try invocation.change(id, action, in: name)
   }
@@ -78,9 +71,7 @@ extension Invocation {
     // What only a member has.
     let ofMember = [Option.ofMember, .contexts, .outcomes, .clear].first(where: has)
     if let ofMember {
-      guard !has(.ofQueue) else {
-        throw Failure.usage("cannot queue: --\(ofMember.name) and --queue exclude each other")
-      }
+      try exclude(ofMember, [.ofQueue])
       return container.peer(name)
     }
     guard try has(.ofQueue) || container.queues().contains(name) else {

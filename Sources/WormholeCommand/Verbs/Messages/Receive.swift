@@ -70,15 +70,9 @@ extension Verb {
     ]
   ) { invocation in
     let name = invocation.value(.joinAs) ?? ""
-    if invocation.has(.exec), invocation.has(.files) {
-      throw Failure.usage("cannot receive: --exec and --files exclude each other")
-    }
-    if invocation.has(.kind), invocation.has(.hearContexts) {
-      throw Failure.usage("cannot receive: --kind and --contexts exclude each other")
-    }
-    if invocation.output.isJSON, invocation.has(.raw) {
-      throw Failure.usage("cannot receive: --json and --raw exclude each other")
-    }
+    try invocation.exclude(.exec, [.files])
+    try invocation.exclude(.kind, [.hearContexts])
+    try invocation.exclude(.json, [.raw])
     let writer = try LineWriter(invocation)
     let count = try invocation.number(.count, least: 1)
     let deadline = try invocation.deadline(.timeout)
@@ -136,7 +130,7 @@ extension Invocation {
   /// Returns how long a program may run after a signal: ten seconds by default.
   func grace() throws(Failure) -> Duration {
     guard let grace = try seconds(.grace) else { return .seconds(10) }
-    guard has(.exec) else { throw .usage("cannot \(verb.name): --grace requires --exec") }
+    try require(.exec, for: [.grace])
     return grace
   }
 

@@ -28,9 +28,7 @@ extension Verb {
     ]
   ) { invocation in
     let name = invocation.value(.asked) ?? ""
-    if invocation.output.isJSON, invocation.has(.raw) {
-      throw Failure.usage("cannot request: --json and --raw exclude each other")
-    }
+    try invocation.exclude(.json, [.raw])
     let timeout = try invocation.seconds(.timeout) ?? .seconds(10)
     let value = try invocation.givenValue(at: 0, for: name)
     let headers = try invocation.fields(.header)

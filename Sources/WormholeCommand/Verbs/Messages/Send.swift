@@ -83,9 +83,7 @@ extension Invocation {
     }
     try exclude(.lines, [.id, .waitForEnd, .context, .raw])
     try exclude(.file, [.lines, .context, .type, .raw, .immediate, .delay])
-    if let other = [Option.meta, .move].first(where: has), !has(.file) {
-      throw Failure.usage("cannot send: --\(other.name) requires --file")
-    }
+    try require(.file, for: [.meta, .move])
     try exclude(.context, [.header, .id, .delay, .ttl, .urgent, .process, .waitForEnd])
     try exclude(.immediate, [.lines, .id, .delay, .ttl, .urgent, .process, .waitForEnd, .context])
     if has(.timeout), !has(.waitForEnd), !has(.immediate) {
@@ -112,11 +110,6 @@ extension Invocation {
     options.orderingKey = value(.orderingKey)
     options.headers = try fields(.header)
     return options
-  }
-
-  private func exclude(_ option: Option, _ others: [Option]) throws(Failure) {
-    guard has(option), let other = others.first(where: has) else { return }
-    throw .usage("cannot send: --\(option.name) and --\(other.name) exclude each other")
   }
 
   /// Returns the kind of a value without `--kind`, by the name that Swift programs use for its
