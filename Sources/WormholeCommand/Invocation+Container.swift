@@ -50,7 +50,9 @@ extension Invocation {
     } catch {
       guard options.createsIfMissing, error.code == .notFound else { throw error }
       // Not a *no*: the command cannot do what it was asked for.
-      throw Failure(error, as: .configuration)
+      var failure = Failure(error)
+      failure.status = ExitCode.configuration.rawValue
+      throw failure
     }
   }
 

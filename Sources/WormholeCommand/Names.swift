@@ -88,17 +88,15 @@ extension SharedContainer {
     case .members: try storage.names(in: .members)
     case .queues: try queues()
     case .notices: try storage.names(in: .notices)
-    case .locks: try system("lock.")
-    case .suites: try system("defaults.")
+    case .locks: try system(Container.lockPrefix)
+    case .suites: try suiteNames()
     case .keys:
       try operands.count < 2
         ? [] : defaults(operands[1]).dictionaryRepresentation().keys.sorted()
     case .removable:
       switch operands.first.flatMap(Removable.init) {
       case .channel: try channels()
-      case .member: try storage.names(in: .members)
-      case .queue: try queues()
-      case .suite: try system("defaults.")
+      case let kind?: try self.names(kind)
       case nil: []
       }
     }

@@ -39,12 +39,6 @@ package struct Failure: Error {
     self.details = details
   }
 
-  /// As `init(_:)`, with another exit status than the status of the error's code.
-  package init(_ error: WormholeError, as status: ExitCode) {
-    self.init(error)
-    self.status = status.rawValue
-  }
-
   package init(_ error: any Error) {
     switch error {
     case let error as Failure: self = error

@@ -82,9 +82,7 @@ extension Verb {
       let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
       throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
     }
-    if invocation.operands.count > 1, action != .move, action != .evict, action != .channel,
-      action != .queue
-    {
+    if invocation.operands.count > 1, ![.move, .evict, .channel, .queue].contains(action) {
       throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
     }
     switch action {
@@ -92,8 +90,12 @@ extension Verb {
     case .setup: return try invocation.setUpServers()
     case .status: return try invocation.bridgeStatus()
     case .rejoin: return try invocation.rejoin()
-    case .channel: return try invocation.addChannel()
-    case .queue: return try invocation.addQueue()
+    case .channel:
+      return try invocation.addHome(
+        of: "channel", Bridge.addChannel(_:of:), move: Bridge.moveChannel(_:to:of:))
+    case .queue:
+      return try invocation.addHome(
+        of: "queue", Bridge.addQueue(_:of:), move: Bridge.moveQueue(_:to:of:))
     case .doctor: return try invocation.checkBridge()
     case .rights: return try invocation.printRights()
     case .move: return try invocation.moveMember()
@@ -214,15 +216,7 @@ extension Invocation {
     return 0
   }
 
-  fileprivate func addChannel() throws -> Int32 {
-    try addHome(of: "channel", Bridge.addChannel(_:of:), move: Bridge.moveChannel(_:to:of:))
-  }
-
-  fileprivate func addQueue() throws -> Int32 {
-    try addHome(of: "queue", Bridge.addQueue(_:of:), move: Bridge.moveQueue(_:to:of:))
-  }
-
-  private func addHome(
+  fileprivate func addHome(
     of noun: String, _ add: (String, SharedContainer) throws -> Bool,
     move: (String, String, SharedContainer) throws -> Void
   ) throws -> Int32 {
