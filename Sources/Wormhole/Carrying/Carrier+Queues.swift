@@ -68,12 +68,7 @@ extension Carrier {
   ///
   /// Of a killed call, a message may be in both places; the claim follows.
   private func returnClaims(of home: MemberDirectory) throws(WormholeError) {
-    var claims: [ClaimedName] = []
-    try naming(Self.standing, home.name, at: home) { () throws(Errno) in
-      try home.list(.claimed) {
-        if let one = ClaimedName(String(cString: $0)) { claims.append(one) }
-      }
-    }
+    let claims = try naming(Self.standing, home.name, at: home, home.claimedNames())
     for claimed in claims {
       let marked = try marked(claimed, in: home)
       try naming(Self.standing, home.name, at: home) { () throws(Errno) in

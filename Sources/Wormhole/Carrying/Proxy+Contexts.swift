@@ -17,17 +17,10 @@ internal import WormholeSyscalls
 extension Proxy {
   /// The senders of waiting contexts and of contexts in transit.
   package func contextSenders() throws(WormholeError) -> Set<String> {
-    var senders: Set<String> = []
-    try naming("list contexts of", name, at: home) { () throws(Errno) in
-      try home.list(.context) { file in
-        if let escaped = ContextName.waiting(String(cString: file)),
-          let from = EscapedName.unescape(escaped)
-        {
-          senders.insert(from)
-        }
-      }
+    let senders = try naming("list contexts of", name, at: home) { () throws(Errno) in
+      try home.names(in: .context) { ContextName.waiting(String(cString: $0)) }
     }
-    return senders
+    return Set(senders.compactMap { EscapedName.unescape($0) })
   }
 
   /// Claims the latest context of a sender, durably.

@@ -77,9 +77,8 @@ package final class Proxy: Sendable {
   private func claims(
     _ name: (String) -> MessageName?
   ) throws(WormholeError) -> [MessageName] {
-    var found: [MessageName] = []
-    try naming("list messages to", self.name, at: home) { () throws(Errno) in
-      try home.list(.claimed) { if let one = name(String(cString: $0)) { found.append(one) } }
+    let found = try naming("list messages to", self.name, at: home) { () throws(Errno) in
+      try home.names(in: .claimed) { name(String(cString: $0)) }
     }
     return found.sorted()
   }
@@ -213,8 +212,7 @@ package final class Proxy: Sendable {
   /// Removes the oldest reasons without a letter, which nobody else removes.
   private func forgetReasons() throws(WormholeError) {
     try naming("dead-letter a message to", name, at: home) { () throws(Errno) in
-      var files: Set<String> = []
-      try home.list(.dead) { files.insert(String(cString: $0)) }
+      let files = Set(try home.names(in: .dead) { String(cString: $0) })
       let reasons = files.filter { file in
         file.ends(with: MessageName.reasonMark)
           && !files.contains(String(file.dropLast(MessageName.reasonMark.utf8.count)))

@@ -59,15 +59,9 @@ package final class WorkedQueue: Sendable {
   package func look() throws(WormholeError) -> Look {
     var look = Look()
     do throws(Errno) {
-      var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
-      for worker in try away.workers() {
+      let places = try self.places { worker throws(Errno) in
         if try worker.isPresent() { look.room += worker.workerRoom }
-        try worker.list(.claimed) { file in
-          let file = String(cString: file)
-          if let name = ClaimedName(file)?.name { places.append((worker, .claimed, file, name)) }
-        }
       }
-      places += try waiting().map { (away, $0.part, $0.file, $0.name) }
       var ends: [(file: String, name: MessageName, end: String)] = []
       try away.list(.receipts) { file in
         let file = String(cString: file)
@@ -76,7 +70,7 @@ package final class WorkedQueue: Sendable {
         ends.append((file, name, String(file[file.index(after: dot)...])))
       }
       for (home, part, file, name) in places {
-        if let origin = origin(of: name, file, part, home) { look.held.append(origin) }
+        if let origin = try? readOrigin(of: name, file, part, home) { look.held.append(origin) }
       }
       for (file, name, end) in ends.sorted(by: { $0.name < $1.name }) {
         var origin: PropertyListValue?
@@ -96,6 +90,23 @@ package final class WorkedQueue: Sendable {
     return look
   }
 
+  /// Returns the place of each message that is not settled.
+  ///
+  /// - Parameter body: is called with each worker, before its directory is listed.
+  private func places(
+    _ body: (MemberDirectory) throws(Errno) -> Void = { _ in }
+  ) throws(Errno) -> [(MemberDirectory, MemberDirectory.Part, String, MessageName)] {
+    var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
+    for worker in try away.workers() {
+      try body(worker)
+      for claimed in try worker.claimedNames() {
+        places.append((worker, .claimed, claimed.text, claimed.name))
+      }
+    }
+    places += try waiting().map { (away, $0.part, $0.file, $0.name) }
+    return places
+  }
+
   private func waiting() throws(Errno) -> [(
     part: MemberDirectory.Part, file: String, name: MessageName, claimed: ClaimedName?
   )] {
@@ -103,18 +114,10 @@ package final class WorkedQueue: Sendable {
     try away.list(.inbox) { file in
       if let name = MessageName(file) { found.append((.inbox, name.text, name, nil)) }
     }
-    try away.list(.claimed) { file in
-      if let claimed = ClaimedName(String(cString: file)) {
-        found.append((.claimed, claimed.text, claimed.name, claimed))
-      }
+    for claimed in try away.claimedNames() {
+      found.append((.claimed, claimed.text, claimed.name, claimed))
     }
     return found
-  }
-
-  private func origin(
-    of name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ home: MemberDirectory
-  ) -> PropertyListValue? {
-    try? readOrigin(of: name, file, part, home)
   }
 
   /// The origin of a message; nil if the file is missing, or has no origin that can be read.
@@ -167,16 +170,10 @@ package final class WorkedQueue: Sendable {
   package func revoke(_ isLate: (PropertyListValue) -> Bool) throws(WormholeError) {
     guard !Mutants.has(.neverRevoke) else { return }
     try naming("give back messages of", name, at: away) { () throws(Errno) in
-      var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
-      for worker in try away.workers() {
-        try worker.list(.claimed) { file in
-          let file = String(cString: file)
-          if let name = ClaimedName(file)?.name { places.append((worker, .claimed, file, name)) }
+      for (home, part, file, name) in try places() {
+        guard let origin = try? readOrigin(of: name, file, part, home), isLate(origin) else {
+          continue
         }
-      }
-      places += try waiting().map { (away, $0.part, $0.file, $0.name) }
-      for (home, part, file, name) in places {
-        guard let origin = origin(of: name, file, part, home), isLate(origin) else { continue }
         // The home finds that the end is late, as it would find of an acknowledgement.
         _ = try home.move(
           file, from: part, to: away, .receipts, as: "\(name.text).\(Self.failed)")
@@ -188,7 +185,7 @@ package final class WorkedQueue: Sendable {
   private func isBegun(
     _ claimed: ClaimedName, _ file: String, _ part: MemberDirectory.Part
   ) -> Bool {
-    let origin = origin(of: claimed.name, file, part, away)
+    let origin = try? readOrigin(of: claimed.name, file, part, away)
     if claimed.attempt >= origin?[Key.attempt]?.intValue ?? 1 { return true }
     return claimed.isInterrupted && origin?[Key.isMarked]?.boolValue != true
   }

@@ -216,11 +216,8 @@ extension Peer {
   package var toldContexts: [Context] {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name) else { return [] }
-      var senders: Set<String> = []
-      try naming("list contexts of", name, at: home) { () throws(Errno) in
-        try home.list(.context) { file in
-          if let from = ContextName.sender(String(cString: file)) { senders.insert(from) }
-        }
+      let senders = try naming("list contexts of", name, at: home) { () throws(Errno) in
+        Set(try home.names(in: .context) { ContextName.sender(String(cString: $0)) })
       }
       var found: [Context] = []
       for from in senders.sorted() {

@@ -85,23 +85,20 @@ extension MemberDirectory {
     _ body: (ClaimedName, MemberDirectory) -> Void
   ) throws(Errno) {
     for holder in try holders() {
-      try holder.list(.claimed) { file in
-        if let claimed = ClaimedName(String(cString: file)) { body(claimed, holder) }
-      }
+      for claimed in try holder.claimedNames() { body(claimed, holder) }
     }
+  }
+
+  /// The names of the messages that are claimed in this directory, unordered.
+  func claimedNames() throws(Errno) -> [ClaimedName] {
+    try names(in: .claimed) { ClaimedName(String(cString: $0)) }
   }
 
   /// Returns the messages that were returned to a queue as if never claimed, in order.
   func unclaimed(where isWanted: (MessageName) -> Bool) throws(Errno) -> [WaitingFile] {
     guard folder == .queues else { return [] }
-    var found: [WaitingFile] = []
-    try list(.claimed) { file in
-      guard let claimed = ClaimedName(String(cString: file)), let file = WaitingFile(claimed),
-        isWanted(file.name)
-      else { return }
-      found.append(file)
-    }
-    return found.sorted { $0.name < $1.name }
+    return try claimedNames().compactMap { WaitingFile($0) }.filter { isWanted($0.name) }
+      .sorted { $0.name < $1.name }
   }
 
   /// The directories with claims: the workers of a queue and the queue, or the member alone.
@@ -176,11 +173,14 @@ struct WaitingFile: Hashable, Sendable {
 
   /// Nil for a text in another form.
   init?(_ file: UnsafePointer<CChar>) {
-    if let name = MessageName(file) {
-      self.init(name)
-    } else {
-      guard let claimed = ClaimedName(String(cString: file)) else { return nil }
+    // With a part that later versions add, a name of a waiting message may have the same form.
+    if file.last(of: UInt8(ascii: "~")).map({ $0[1] == 0x30 && $0[2] == 0x2E }) ?? false,
+      let claimed = ClaimedName(String(cString: file))
+    {
       self.init(claimed)
+    } else {
+      guard let name = MessageName(file) else { return nil }
+      self.init(name)
     }
   }
 }

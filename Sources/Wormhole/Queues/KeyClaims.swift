@@ -46,10 +46,7 @@ final class KeyClaims: Sendable {
   private static let mostOpen = 64
 
   private func containsClaim(_ isWanted: (ClaimedName) -> Bool) throws(Errno) -> Bool {
-    var names: [MemberDirectory.WorkerName] = []
-    try queue.list(.workers) { file in
-      if let name = MemberDirectory.WorkerName(String(cString: file)) { names.append(name) }
-    }
+    let names = try queue.workerNames()
     let present = Set(names.map(\.text))
     var open = workers.withLock { $0.filter { present.contains($0.key) } }
     defer { workers.withLock { [open] in $0 = open } }

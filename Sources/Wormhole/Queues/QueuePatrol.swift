@@ -74,8 +74,7 @@ final class QueuePatrol: Sendable {
         }
         guard let limit = one.workerDeadline?.inNanosecondsClamped else { continue }
         homes[one.escaped] = one
-        try one.list(.claimed) { file in
-          guard let claimed = ClaimedName(String(cString: file)) else { return }
+        for claimed in try one.claimedNames() {
           claims.append((.init(worker: one.escaped, claimed: claimed), limit))
         }
       } catch {
@@ -130,12 +129,8 @@ final class QueuePatrol: Sendable {
 
   /// An error with one claim does not delay the others: it is thrown at the end.
   private func returnAll(of worker: MemberDirectory) throws(Errno) {
-    var claims: [ClaimedName] = []
-    try worker.list(.claimed) { file in
-      if let claimed = ClaimedName(String(cString: file)) { claims.append(claimed) }
-    }
     var failure: Errno?
-    for claimed in claims {
+    for claimed in try worker.claimedNames() {
       do throws(Errno) {
         try putBack(claimed, of: worker, "ended")
       } catch {

@@ -222,12 +222,10 @@ final class QueueWorker: Stoppable {
     let began = Instant.now
     defer { inbox.looked(since: began) }
     let start = stamp
-    var (fresh, returned): ([MessageName], [ClaimedName]) = ([], [])
+    let (fresh, returned): ([MessageName], [ClaimedName])
     do throws(Errno) {
-      try queue.list(.claimed) {
-        if let one = ClaimedName(String(cString: $0)) { returned.append(one) }
-      }
-      try queue.list(.inbox) { if let name = MessageName($0) { fresh.append(name) } }
+      returned = try queue.claimedNames()
+      fresh = try queue.names(in: .inbox) { MessageName($0) }
     } catch {
       container.log(
         .error, "cannot list the messages of queue '\(queue.name)': \(error)",

@@ -268,10 +268,7 @@ final class Mailbox: Service {
 
   private func recover() {
     do throws(Errno) {
-      var claimed: [ClaimedName] = []
-      try home.list(.claimed) { name in
-        if let name = ClaimedName(String(cString: name)) { claimed.append(name) }
-      }
+      let claimed = try home.claimedNames()
       progress.withLock { $0 }?.forgetInherited(but: claimed.map(\.name))
       let found = claimed.map { claimed in
         MailboxMachine.Leftover(

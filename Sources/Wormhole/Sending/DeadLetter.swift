@@ -32,9 +32,8 @@ extension Peer {
   public var deadLetters: [DeadLetter] {
     get throws(WormholeError) {
       guard let home = try container.storage.existingMember(name, in: folder) else { return [] }
-      var found: [MessageName] = []
-      try naming("list dead letters of", name, at: home) { () throws(Errno) in
-        try home.list(.dead) { if let name = MessageName($0) { found.append(name) } }
+      let found = try naming("list dead letters of", name, at: home) { () throws(Errno) in
+        try home.names(in: .dead) { MessageName($0) }
       }
       let glance = QueuedMessageReader(home, container.options.limits)
       return found.sorted().compactMap { name in

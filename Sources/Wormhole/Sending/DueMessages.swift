@@ -120,9 +120,7 @@ final class DueMessages: Sendable {
   }
 
   private static func names(in home: MemberDirectory) throws(Errno) -> [DelayedName] {
-    var found: [DelayedName] = []
-    try home.list(.later) { if let name = DelayedName($0) { found.append(name) } }
-    return found.sorted { $0.due < $1.due }
+    try home.names(in: .later) { DelayedName($0) }.sorted { $0.due < $1.due }
   }
 
   /// Moves messages into the inbox, in order.

@@ -51,8 +51,7 @@ enum Expiry {
   static func sweep(_ home: MemberDirectory, _ container: SharedContainer) -> Int {
     do throws(Errno) {
       guard try home.elsewhere == nil else { return 0 }
-      var files: [WaitingFile] = []
-      try home.list(.inbox) { if let name = MessageName($0) { files.append(WaitingFile(name)) } }
+      var files = try home.names(in: .inbox) { MessageName($0).map { WaitingFile($0) } }
       files += try home.unclaimed { _ in true }
       files.sort { $0.name.stamp < $1.name.stamp }
       return sweep(chosen(of: files, container), of: home, container)

@@ -105,11 +105,7 @@ enum MessageCancellation {
     do throws(Errno) {
       guard try receiver.elsewhere != nil else { return false }
       func claims() throws(Errno) -> [ClaimedName] {
-        var claims: [ClaimedName] = []
-        try receiver.list(.claimed) { file in
-          if let one = ClaimedName(String(cString: file)), isWanted(one.name) { claims.append(one) }
-        }
-        return claims
+        try receiver.claimedNames().filter { isWanted($0.name) }
       }
       for claimed in try claims() {
         let request = claimed.name.cancellationFile

@@ -23,11 +23,10 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return 0 }
     let filter = PurgeFilter(kind, age, home, container)
     let senders = SenderHomes(container.storage)
-    var (later, files): ([DelayedName], [WaitingFile]) = ([], [])
-    try naming(operation, name, at: home) { () throws(Errno) in
-      try home.list(.later) { if let name = DelayedName($0) { later.append(name) } }
-      try home.list(.inbox) { if let name = MessageName($0) { files.append(WaitingFile(name)) } }
-      files += try home.unclaimed { _ in true }
+    let later = try naming(operation, name, at: home, home.names(in: .later) { DelayedName($0) })
+    let files = try naming(operation, name, at: home) { () throws(Errno) in
+      try home.names(in: .inbox) { MessageName($0).map { WaitingFile($0) } }
+        + home.unclaimed { _ in true }
     }
     /// Returns how many messages were cancelled.
     func cancel(
@@ -59,13 +58,12 @@ extension Peer {
       if status == nil { due.insert(delayed.name.unique) }
     }
     guard !due.isEmpty else { return count }
-    var names: [MessageName] = []
-    try naming(operation, name, at: home) { () throws(Errno) in
-      try home.list(.inbox) {
-        if let name = MessageName($0), due.contains(name.unique) { names.append(name) }
+    let moved = try naming(operation, name, at: home) { () throws(Errno) in
+      try home.names(in: .inbox) { file in
+        MessageName(file).flatMap { due.contains($0.unique) ? $0 : nil }
       }
     }
-    for name in names.sorted() { count += try cancel(WaitingFile(name)) }
+    for name in moved.sorted() { count += try cancel(WaitingFile(name)) }
     return count
   }
 

@@ -104,9 +104,7 @@ extension SharedContainer {
         guard let home = try storage.existingMember(name, in: folder) else { continue }
         let reader = PortableMessageReader(home, options)
         for (part, holder) in try home.storedParts() {
-          var files: [String] = []
-          try holder.list(part) { files.append(String(cString: $0)) }
-          for file in files.sorted() {
+          for file in try holder.names(in: part, { String(cString: $0) }).sorted() {
             var isRead = false
             do {
               try reader.read(file, part, of: holder) { message, content in

@@ -136,9 +136,8 @@ extension Peer {
   func files(
     _ id: String, in part: MemberDirectory.Part, of home: MemberDirectory
   ) throws(WormholeError) -> [MessageName] {
-    var found: [MessageName] = []
-    try naming("find message", id, at: home) { () throws(Errno) in
-      try home.list(part) { if let name = MessageName($0), name.id == id { found.append(name) } }
+    let found = try naming("find message", id, at: home) { () throws(Errno) in
+      try home.names(in: part) { MessageName($0).flatMap { $0.id == id ? $0 : nil } }
     }
     return found.sorted()
   }

@@ -56,11 +56,7 @@ enum Receipts {
   }
 
   static func list(_ home: MemberDirectory) throws(Errno) -> [ReceiptName] {
-    var found: [ReceiptName] = []
-    try home.list(.receipts) { name in
-      if let receipt = ReceiptName(String(cString: name)) { found.append(receipt) }
-    }
-    return found
+    try home.names(in: .receipts) { ReceiptName(String(cString: $0)) }
   }
 }
 

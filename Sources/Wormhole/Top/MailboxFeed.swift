@@ -203,11 +203,9 @@ package final class MailboxFeed: Sendable {
     workerTurn.withLock { _ in
       // The directory of the workers may be another one by now.
       _ = home.lookAgain()
-      var names: [MemberDirectory.WorkerName] = []
+      let names: [MemberDirectory.WorkerName]
       do throws(Errno) {
-        try home.list(.workers) { file in
-          if let name = MemberDirectory.WorkerName(String(cString: file)) { names.append(name) }
-        }
+        names = try home.workerNames()
       } catch {
         return comparison.retry()
       }

@@ -334,8 +334,7 @@ extension MemberDirectory {
   package func sweepFiles(
     isLooking: Bool = false, _ messages: (String) -> [String]?
   ) throws(Errno) -> [String] {
-    var names: [String] = []
-    try list(.files) { names.append(String(cString: $0)) }
+    let names = try self.names(in: .files) { String(cString: $0) }
     var swept: [String] = []
     for name in names {
       guard let messages = messages(name), try !isAwaited(messages) else { continue }

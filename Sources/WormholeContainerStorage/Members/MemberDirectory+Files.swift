@@ -186,6 +186,17 @@ extension MemberDirectory {
     }
   }
 
+  /// Returns what the names in a part stand for, unordered, without foreign names.
+  ///
+  /// - Parameter name: reads a name; nil for a foreign one.
+  package func names<Name>(
+    in part: Part, _ name: (UnsafePointer<CChar>) -> Name?
+  ) throws(Errno) -> [Name] {
+    var names: [Name] = []
+    try list(part) { if let name = name($0) { names.append(name) } }
+    return names
+  }
+
   /// Lists a part as ``list(_:_:)`` does, up to the first name that satisfies the condition.
   package func contains(
     _ part: Part, where isWanted: (UnsafePointer<CChar>) -> Bool

@@ -137,12 +137,7 @@ extension MemberDirectory {
     _ isUnique: (String) -> Bool, isOver: (String) throws(Errno) -> Bool
   ) throws(Errno) {
     guard let files = try existing(.files) else { return }
-    var names: [String] = []
-    try list(.files) { name in
-      let name = String(cString: name)
-      if isUnique(name) { names.append(name) }
-    }
-    for name in names {
+    for name in try names(in: .files, { String(cString: $0) }) where isUnique(name) {
       switch try lock(name, in: files) {
       case .locked(let locked):
         defer { locked.unlock() }

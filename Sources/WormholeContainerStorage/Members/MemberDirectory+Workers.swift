@@ -83,11 +83,15 @@ extension MemberDirectory {
     }
   }
 
+  /// The names of the directories of workers, unordered.
+  package func workerNames() throws(Errno) -> [WorkerName] {
+    try names(in: .workers) { WorkerName(String(cString: $0)) }
+  }
+
   /// The workers, living and dead, in no order; none for a directory that is not a queue's.
   package func workers() throws(Errno) -> [MemberDirectory] {
     guard folder == .queues, WorkerName(escaped) == nil else { return [] }
-    var names: [WorkerName] = []
-    try list(.workers) { if let name = WorkerName(String(cString: $0)) { names.append(name) } }
+    let names = try workerNames()
     var workers: [MemberDirectory] = []
     for name in names { if let worker = try worker(name) { workers.append(worker) } }
     return workers

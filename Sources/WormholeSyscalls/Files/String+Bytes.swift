@@ -34,4 +34,9 @@ extension UnsafePointer<CChar> {
   /// Compares the bytes of two texts; returns a negative number if this text is the lesser one, and
   /// 0 for equal texts.
   package func order(to other: UnsafePointer<CChar>) -> CInt { strcmp(self, other) }
+
+  /// The text from the last byte of this value on; nil without this byte.
+  package func last(of byte: UInt8) -> UnsafePointer<CChar>? {
+    strrchr(self, CInt(byte)).map { UnsafePointer($0) }
+  }
 }
