@@ -1,3 +1,5 @@
+internal import WormholeContainerStorage
+
 /// The identifier of a transfer: 16 hexadecimal digits, of which the first five are the version of
 /// the pairing that the sender knew.
 ///
@@ -8,9 +10,7 @@ enum TransferIdentifier {
 
   static func random(version: Int) -> String {
     let number = UInt64.random(in: .min ... .max) >> UInt64(versionBits)
-    let digits = String(
-      UInt64(truncatingIfNeeded: version) << UInt64(64 - versionBits) | number, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
+    return (UInt64(truncatingIfNeeded: version) << UInt64(64 - versionBits) | number).digits
   }
 
   /// Returns whether the sender knew no later version than the given one.

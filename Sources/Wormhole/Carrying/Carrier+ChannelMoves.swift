@@ -91,7 +91,7 @@ extension Carrier {
     try slot.removeHome()
   }
 
-  private static func seal(
+  static func seal(
     _ value: PropertyListValue?, _ fields: Envelope.Header, _ container: SharedContainer
   ) throws -> [UInt8] {
     let encoder = BinaryEncoder(limits: container.options.limits)

@@ -135,11 +135,8 @@ extension Carrier {
           let fields = Envelope.Header(
             version: content.version, sent: content.sent, from: content.writer,
             until: content.until, home: ChannelHome(machine: machine, since: now))
-          let encoder = BinaryEncoder(limits: container.options.limits)
           // The next change has to read that this is a copy.
-          return .put(
-            try content.value.map { try Envelope.seal($0, fields, encoder) }
-              ?? Envelope.seal(fields, encoder))
+          return .put(try Self.seal(content.value, fields, container))
         }
       }
     }
@@ -210,6 +207,6 @@ extension Carrier {
       ["\(change.channel),\(machine)": .string(change.operation)])
     guard let bytes = try? BinaryEncoder().encode(list) else { return }
     try? container.storage.replace(
-      Self.besideName, in: container.storage.bridge(), by: bytes, sync: false)
+      Self.besideName, in: container.storage.bridge().descriptor, by: bytes, sync: false)
   }
 }

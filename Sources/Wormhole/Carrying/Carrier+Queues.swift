@@ -120,7 +120,8 @@ extension Carrier {
     return try elsewhere(of: home)
   }
 
-  private func hold(
+  /// Calls a function while no process can take the name.
+  func hold(
     _ home: MemberDirectory, _ body: () throws(WormholeError) -> Void
   ) throws(WormholeError) {
     let presence = try naming(Self.standing, home.name, at: home, home.takePresence())

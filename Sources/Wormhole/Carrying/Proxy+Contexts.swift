@@ -45,10 +45,7 @@ extension Proxy {
     return (name, bytes.count)
   }
 
-  private static func hash(_ bytes: [UInt8]) -> String {
-    let digits = String(FowlerHash.hash(bytes), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
-  }
+  private static func hash(_ bytes: [UInt8]) -> String { FowlerHash.hash(bytes).digits }
 
   /// Reads the context in transit; nil if the name belongs to an earlier, stored context.
   package func claimedContext(_ name: MessageName) throws(WormholeError) -> [UInt8]? {

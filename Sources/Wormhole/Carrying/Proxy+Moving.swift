@@ -44,7 +44,7 @@ extension Proxy {
       let known = try carrier.home(ofQueue: name)
       elsewhere.before = (known?.machine == machine ? known?.before : known?.followed) ?? []
     }
-    try holdingName { () throws(WormholeError) in try home.write(elsewhere) }
+    try carrier.hold(home) { () throws(WormholeError) in try home.write(elsewhere) }
     return Proxy(carrier, home, resident, machine)
   }
 
@@ -54,7 +54,7 @@ extension Proxy {
     else { return }
     elsewhere.term = term
     let noted = elsewhere
-    try holdingName { () throws(WormholeError) in try home.write(noted) }
+    try carrier.hold(home) { () throws(WormholeError) in try home.write(noted) }
   }
 
   /// Gives the name back to programs of this machine, which receive the waiting messages.
@@ -63,7 +63,7 @@ extension Proxy {
   /// ``WormholeError/Code-swift.struct/conflict``: a program would take them for its own.
   package func release() throws(WormholeError) {
     disappear()
-    try holdingName { () throws(WormholeError) in
+    try carrier.hold(home) { () throws(WormholeError) in
       let count = try claimed().count
       guard count == 0 else {
         throw WormholeError(
@@ -71,17 +71,6 @@ extension Proxy {
       }
       try home.removeElsewhere()
     }
-  }
-
-  private func holdingName(_ body: () throws(WormholeError) -> Void) throws(WormholeError) {
-    let presence = try naming(Carrier.standing, name, at: home, home.takePresence())
-    guard let presence else {
-      throw WormholeError(
-        .nameTaken, Carrier.standing, name, because: "another process has the name",
-        hint: "end the other process")
-    }
-    defer { presence.release() }
-    try body()
   }
 }
 

@@ -78,8 +78,10 @@ extension Peer {
   ) throws(WormholeError) {
     guard let home = try container.storage.existingMember(name, in: folder) else { return }
     DueMessages.deliver(to: home, container)
-    var listing = QueueListing(home, container, isElsewhere: try isElsewhere(home))
-    try naming("list messages to", name, at: home, listing.run(body))
+    try naming("list messages to", name, at: home) { () throws(Errno) in
+      var listing = QueueListing(home, container, isElsewhere: try home.elsewhere != nil)
+      try listing.run(body)
+    }
   }
 
   /// Whether ``queue`` has a message, another one than the given one; however many wait, only the
@@ -92,10 +94,6 @@ extension Peer {
         return QueueListing(home, container, isElsewhere: false).message(at: place) != nil
       }
     }
-  }
-
-  private func isElsewhere(_ home: MemberDirectory) throws(WormholeError) -> Bool {
-    try naming("list messages to", name, at: home, home.elsewhere != nil)
   }
 
   /// Cancels a waiting message in the peer's inbox, whichever process has sent it; the sender is

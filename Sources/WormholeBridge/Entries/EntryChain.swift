@@ -26,14 +26,6 @@ package struct EntryChain: Hashable, Sendable {
   }
 }
 
-extension UInt64 {
-  /// 16 hexadecimal digits.
-  var digits: String {
-    let digits = String(self, radix: 16)
-    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
-  }
-}
-
 extension Int {
   /// The greatest number of an entry: no bridge counts so far, and further numbers can be computed.
   static let lastEntry = 1 << 62

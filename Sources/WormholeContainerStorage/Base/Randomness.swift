@@ -31,12 +31,16 @@ enum Randomness {
 
 extension Environment {
   /// 16 random hexadecimal digits; no other name has them.
-  package func randomName() -> String {
+  package func randomName() -> String { random().digits }
+}
+
+extension UInt64 {
+  /// 16 hexadecimal digits.
+  package var digits: String {
     // At each message, twice: without the strings of a conversion and its padding.
-    let number = random()
-    return String(unsafeUninitializedCapacity: 16) { digits in
+    String(unsafeUninitializedCapacity: 16) { digits in
       for place in 0..<16 {
-        let digit = UInt8(truncatingIfNeeded: number >> UInt64(60 - 4 * place)) & 15
+        let digit = UInt8(truncatingIfNeeded: self >> UInt64(60 - 4 * place)) & 15
         digits[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
       }
       return 16

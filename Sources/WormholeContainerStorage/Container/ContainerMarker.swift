@@ -23,13 +23,9 @@ struct ContainerMarker: Equatable {
   var sharing: Sharing?
 
   static func fresh(_ environment: Environment, _ sharing: Sharing) -> ContainerMarker {
-    let id = [environment.random(), environment.random()].map { number in
-      let digits = String(number, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }
-    return ContainerMarker(
-      format: format, id: id.joined(), created: Double(environment.sinceEpoch()) / 1e9,
-      sharing: sharing)
+    ContainerMarker(
+      format: format, id: environment.randomName() + environment.randomName(),
+      created: Double(environment.sinceEpoch()) / 1e9, sharing: sharing)
   }
 
   func encoded() throws -> [UInt8] {

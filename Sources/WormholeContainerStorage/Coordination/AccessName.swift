@@ -10,9 +10,8 @@ package struct AccessName: Hashable, Sendable {
   package let text: String
 
   init(stamp: UInt64, process: String, number: Int) {
-    let digits = String(stamp, radix: 16)
-    let text = String(repeating: "0", count: 16 - digits.utf8.count) + digits
-    self.init(stamp: stamp, process: process, number: number, "\(text),\(process),\(number)")
+    self.init(
+      stamp: stamp, process: process, number: number, "\(stamp.digits),\(process),\(number)")
   }
 
   /// The largest distance of a stamp ahead of the clock, in nanoseconds: an hour.

@@ -109,7 +109,6 @@ extension Sharing {
 
   /// Returns a hidden name that is always the same for a given name.
   static func hiddenName(of name: String) -> String {
-    let digits = String(FowlerHash.hash(name.utf8), radix: 16)
-    return hiddenPrefix + String(repeating: "0", count: 16 - digits.count) + digits
+    hiddenPrefix + FowlerHash.hash(name.utf8).digits
   }
 }
