@@ -130,17 +130,17 @@ extension [any CodingKey] {
   }
 }
 
-/// A step of a coding path, as the file contains it.
-struct PathKey: CodingKey {
-  var stringValue: String
-  var intValue: Int?
+/// A step of a coding path, or any key of a dictionary, as the file contains it.
+package struct PathKey: CodingKey {
+  package var stringValue: String
+  package var intValue: Int?
 
-  init(stringValue: String) {
+  package init(stringValue: String) {
     self.stringValue = stringValue
     self.intValue = nil
   }
 
-  init(intValue: Int) {
+  package init(intValue: Int) {
     self.stringValue = String(intValue)
     self.intValue = intValue
   }

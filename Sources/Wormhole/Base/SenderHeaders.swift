@@ -1,4 +1,5 @@
 internal import WormholeContainerStorage
+internal import WormholePropertyLists
 
 /// The headers of a message or a request: a dictionary of strings in the file.
 ///
@@ -65,17 +66,10 @@ struct SenderHeaders: Codable, Hashable, Sendable {
     }
   }
 
-  private struct Key: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-  }
-
   /// Reads the headers of a file in the order of their keys, as far as they keep the rules.
   init(from decoder: any Decoder) {
     // Anything but a dictionary is one header that breaks a rule.
-    guard let storage = try? decoder.container(keyedBy: Key.self) else {
+    guard let storage = try? decoder.container(keyedBy: PathKey.self) else {
       ignored = 1
       return
     }
@@ -95,9 +89,9 @@ struct SenderHeaders: Codable, Hashable, Sendable {
   }
 
   func encode(to encoder: any Encoder) throws {
-    var storage = encoder.container(keyedBy: Key.self)
+    var storage = encoder.container(keyedBy: PathKey.self)
     for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
-      try storage.encode(value, forKey: Key(stringValue: key))
+      try storage.encode(value, forKey: PathKey(stringValue: key))
     }
   }
 

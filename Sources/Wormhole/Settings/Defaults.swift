@@ -161,16 +161,9 @@ struct DefaultsEntry<Value: Decodable & Sendable>: Decodable, Sendable {
 
   let value: Value?
 
-  private struct Name: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-  }
-
   init(from decoder: any Decoder) throws {
-    let storage = try decoder.container(keyedBy: Name.self)
-    let name = Name(stringValue: decoder.userInfo[Self.key] as? String ?? "")
+    let storage = try decoder.container(keyedBy: PathKey.self)
+    let name = PathKey(stringValue: decoder.userInfo[Self.key] as? String ?? "")
     value = storage.contains(name) ? try storage.decode(Value.self, forKey: name) : nil
   }
 

@@ -12,15 +12,7 @@ extension Member {
   package func watchOutcomes(
     on queue: any CallQueue, accepting handler: @escaping @Sendable (Outcome) -> Bool
   ) throws(WormholeError) -> Subscription {
-    let listener = outbox.listener(on: queue, handler)
-    let subscription = live.subscribe(listener)
-    do throws(WormholeError) {
-      try outbox.add(listener)
-    } catch {
-      subscription.stop()
-      throw error
-    }
-    return subscription
+    try subscribe(outbox.listener(on: queue, handler), outbox.add)
   }
 
   /// As ``watchContexts(on:_:)``.
@@ -30,11 +22,16 @@ extension Member {
   package func watchContexts(
     on queue: DispatchQueue?, accepting handler: @escaping @Sendable (Context) -> Bool
   ) throws(WormholeError) -> Subscription {
-    let listener = contexts.listener(on: queue, handler)
+    try subscribe(contexts.listener(on: queue, handler), contexts.add)
+  }
+
+  private func subscribe<Item: Sendable>(
+    _ listener: MemberListener<Item>, _ add: (MemberListener<Item>) throws(WormholeError) -> Void
+  ) throws(WormholeError) -> Subscription {
     // Subscribed before the first call of the handler.
     let subscription = live.subscribe(listener)
     do throws(WormholeError) {
-      try contexts.add(listener)
+      try add(listener)
     } catch {
       subscription.stop()
       throw error
