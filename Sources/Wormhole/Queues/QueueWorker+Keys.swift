@@ -23,11 +23,8 @@ extension QueueWorker {
   /// Returns a claimed message unless it is the first of its key; returns whether it is.
   func isFirstOfKey(_ claimed: ClaimedName) throws(WormholeError) -> Bool {
     guard let key = claimed.name.key else { return true }
-    let isFirst: Bool
-    do throws(Errno) {
-      isFirst = Mutants.has(.trustClaim) ? true : try keys.isFirst(claimed)
-    } catch {
-      throw WormholeError(error, "claim message", claimed.name.id, at: queue)
+    let isFirst = try naming("claim message", claimed.name.id, at: queue) { () throws(Errno) in
+      Mutants.has(.trustClaim) ? true : try keys.isFirst(claimed)
     }
     let next = now + Self.keyPeriod
     state.withLock {

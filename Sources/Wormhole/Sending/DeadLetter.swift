@@ -80,14 +80,10 @@ extension Peer {
     guard let home = try container.storage.existingMember(name, in: folder) else { return false }
     var isDone = false
     for file in try files(id, in: .dead, of: home) {
-      do throws(Errno) {
-        guard try end(file, home) else { continue }
-        isDone = true
-        // The message first: a reason without a message belongs to none, and is harmless.
-        removeReason(of: file, in: home)
-      } catch {
-        throw WormholeError(error, operation, id, at: home)
-      }
+      guard try naming(operation, id, at: home, end(file, home)) else { continue }
+      isDone = true
+      // The message first: a reason without a message belongs to none, and is harmless.
+      removeReason(of: file, in: home)
     }
     return isDone
   }

@@ -16,13 +16,9 @@ enum Expiry {
     _ sent: SentName, at home: MemberDirectory, _ senders: SenderHomes,
     _ container: SharedContainer
   ) throws(WormholeError) -> Bool {
-    let sender: MemberDirectory?
-    do throws(Errno) {
-      if try home.elsewhere != nil { return false }
-      sender = try senders.home(of: sent.name)
-    } catch {
-      throw WormholeError(error, "settle message", sent.name.id)
-    }
+    let id = sent.name.id
+    if try naming("settle message", id, home.elsewhere != nil) { return false }
+    let sender = try naming("settle message", id, senders.home(of: sent.name))
     return try MessageCancellation.end(sent, at: home, .expired, sender, container)
   }
 

@@ -101,8 +101,8 @@ enum MessageCancellation {
   static func request(
     _ isWanted: (MessageName) -> Bool, at receiver: MemberDirectory
   ) throws(WormholeError) -> Bool {
-    var isMade = false
-    do throws(Errno) {
+    try naming("cancel message", receiver.name, at: receiver) { () throws(Errno) in
+      var isMade = false
       guard try receiver.elsewhere != nil else { return false }
       func claims() throws(Errno) -> [ClaimedName] {
         try receiver.claimedNames().filter { isWanted($0.name) }
@@ -117,10 +117,8 @@ enum MessageCancellation {
           _ = try receiver.remove(request, from: .claimed)
         }
       }
-    } catch {
-      throw WormholeError(error, "cancel message", receiver.name, at: receiver)
+      return isMade
     }
-    return isMade
   }
 
   /// Moves a message out and back, as no caller may; for tests.

@@ -91,7 +91,7 @@ extension Peer {
   ) throws(WormholeError) -> Set<SentName> {
     let now = try MessageStamp(container.storage)
     var found: Set<SentName> = []
-    do throws(Errno) {
+    try naming("list messages to", name, at: home) { () throws(Errno) in
       try home.forEachMessage { place in
         guard place.name.escapedSender == sender else { return }
         if case .delayed(let delayed) = place {
@@ -100,8 +100,6 @@ extension Peer {
           found.insert(SentName(place.name))
         }
       }
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: home)
     }
     return found
   }

@@ -9,15 +9,11 @@ package enum TokenFile {
   /// Reads the token: the first line of a regular file of this user that no other user can read.
   package static func read(_ path: String) throws(WormholeError) -> String {
     var bytes = [UInt8](repeating: 0, count: largest)
-    let status: FileStatus
-    let count: Int
-    do throws(Errno) {
+    let (status, count) = try naming(operation, path) { () throws(Errno) in
       // Opening waits for nobody, whatever has the name.
       let file = try Descriptor.open(path: path, .readOnlyNonBlocking)
-      status = try file.status()
-      count = status.kind == .regular ? try Self.read(file, &bytes) : 0
-    } catch {
-      throw WormholeError(error, operation, path)
+      let status = try file.status()
+      return (status, status.kind == .regular ? try Self.read(file, &bytes) : 0)
     }
     guard status.kind == .regular, status.owner == Processes.effectiveUser,
       status.mode & 0o077 == 0

@@ -91,14 +91,10 @@ extension Container {
   }
 
   private func lockMarker() throws(WormholeError) -> GuardedFile {
-    let isLocked: Bool?
-    let file: GuardedFile
-    do throws(Errno) {
-      file = try GuardedFile(
+    let (file, isLocked) = try naming("find the epoch of", path) { () throws(Errno) in
+      let file = try GuardedFile(
         opening: ContainerMarker.fileName, in: root.descriptor, .readOnlyNonBlocking)
-      isLocked = try file.with { file throws(Errno) in try file.trySharedPresenceLock() }
-    } catch {
-      throw WormholeError(error, "find the epoch of", path)
+      return (file, try file.with { file throws(Errno) in try file.trySharedPresenceLock() })
     }
     guard isLocked == true else {
       throw WormholeError(
