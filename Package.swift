@@ -175,7 +175,8 @@ let package = Package(
     .executableTarget(
       name: "WormholeStress",
       dependencies: [
-        "WormholeBridge", "WormholeCTesting", "WormholeCommandLine", "WormholePropertyLists",
+        "WormholeBridge", "WormholeCLinux", "WormholeCTesting", "WormholeCommandLine",
+        "WormholePropertyLists",
         "WormholeContainerStorage", "WormholeSyscalls",
         "Wormhole",
       ],

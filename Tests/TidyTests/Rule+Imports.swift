@@ -78,7 +78,9 @@ extension Rule {
         "WormholeWeb",
       ]),
       "WormholeTrial": above.union(["TestSupport", "WormholeCommandLine"]),
-      "WormholeStress": above.union(["WormholeBridge", "WormholeCommandLine", "WormholeCTesting"]),
+      "WormholeStress": above.union([
+        "WormholeBridge", "WormholeCLinux", "WormholeCommandLine", "WormholeCTesting",
+      ]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",
         "AppGroups", "MMWormhole", "WormholePairings", "WatchConnectivity",
