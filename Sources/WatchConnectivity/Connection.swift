@@ -19,7 +19,7 @@ final class Connection: Sendable {
 
   private struct Handles {
     var outcomes: Subscription?
-    /// What ends with the connection only, in the order of the ends.
+    /// The subscriptions that end with the connection, in the order of their ends.
     var others: [Subscription] = []
     var reception: Reception?
   }

@@ -34,7 +34,7 @@ extension Option {
   static let kind = Option("kind", .any("KIND"), "kind of the message")
 }
 
-/// Which options go together.
+/// Checks of options that exclude or require each other.
 extension Invocation {
   /// Refuses an option beside any of the others.
   func exclude(_ option: Option, _ others: [Option]) throws(Failure) {

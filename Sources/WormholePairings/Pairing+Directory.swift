@@ -85,15 +85,13 @@ extension Pairing {
   private static func remove(
     _ name: String, from directory: borrowing Descriptor
   ) throws(Errno) {
-    do throws(Errno) {
+    try ignoring(.noSuchFile) { () throws(Errno) in
       do throws(Errno) {
         try directory.unlink(name)
       } catch {
         guard error == .isADirectory || error == .notPermitted else { throw error }
         try removeTree(name, in: directory, depth: 64)
       }
-    } catch {
-      if error != .noSuchFile { throw error }
     }
   }
 }

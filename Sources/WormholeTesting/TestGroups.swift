@@ -58,12 +58,10 @@ public enum TestGroups {
   static func makeLocked(_ path: String) throws(WormholeError) -> OpenDirectory? {
     let end = Instant.now + .seconds(10)
     while true {
-      do throws(Errno) {
-        try Descriptor.makeDirectory(path: path, mode: 0o700)
-      } catch {
-        // The process may have made it before it became another program by exec.
-        guard error == .fileExists else { throw WormholeError(error, "create directory", path) }
-      }
+      // The process may have made it before it became another program by exec.
+      _ = try naming(
+        "create directory", path,
+        ignoring(.fileExists, Descriptor.makeDirectory(path: path, mode: 0o700)))
       do throws(Errno) {
         let directory = try OpenDirectory(Descriptor.open(path: path, .readOnlyDirectory))
         if try directory.descriptor.tryLock(.shared), !directory.isStale { return directory }

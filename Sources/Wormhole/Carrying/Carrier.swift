@@ -250,13 +250,10 @@ package final class Carrier: Sendable {
   ) throws(WormholeError) -> AttachedFile? {
     let home = try container.receivers.home(of: peer(receiver), in: container.storage)
     do throws(Errno) {
-      let opened: Descriptor
-      do throws(Errno) {
-        opened = try directory.descriptor.open(file, .readOnlyNonBlocking)
-      } catch {
-        guard error == .noSuchFile else { throw error }
-        return nil
-      }
+      guard
+        let opened = try ignoring(
+          .noSuchFile, directory.descriptor.open(file, .readOnlyNonBlocking))
+      else { return nil }
       // A sweeper has the lock for a moment only.
       var attempts = 0
       while try !opened.tryLock(.exclusive) {

@@ -54,11 +54,7 @@ package struct Alias: Sendable {
     if isThere { return }
     let folder = try folder(making: true)
     let link = path[path.count - 1]
-    do throws(Errno) {
-      return try folder.makeSymbolicLink(link, to: target)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
+    if try ignoring(.fileExists, folder.makeSymbolicLink(link, to: target)) != nil { return }
     // Another program has made the entry if it is not a link, or is a link to another target.
     let present: [UInt8]
     do throws(Errno) {

@@ -210,16 +210,13 @@ private struct PortableMessageReader {
 
   /// Opens the file of a message; nil if there is none.
   private func file(of name: MessageName, size: Int) throws -> PortableFile? {
-    do throws(Errno) {
-      // The file of a worker's message is in the queue's directory.
-      guard let files = try home.existing(.files) else { return nil }
-      let file = try files.descriptor.open(name.fileName, .readOnlyNonBlocking)
-      return PortableFile(file, size: size, id: name.id)
-    } catch {
-      guard error == .noSuchFile else {
-        throw WormholeError(error, "read file of message", name.id)
-      }
-      return nil
+    try naming("read file of message", name.id) { () throws(Errno) in
+      try ignoring(.noSuchFile) { () throws(Errno) -> PortableFile? in
+        // The file of a worker's message is in the queue's directory.
+        guard let files = try home.existing(.files) else { return nil }
+        let file = try files.descriptor.open(name.fileName, .readOnlyNonBlocking)
+        return PortableFile(file, size: size, id: name.id)
+      } ?? nil
     }
   }
 }

@@ -97,14 +97,9 @@ package final class AccessDirectory: Sendable {
 
   /// Returns the directory for a reader; nil if it is missing.
   func existingDirectory() throws(Errno) -> AccessHome? {
-    do throws(Errno) {
-      let open = try slot.openDirectory(making: false)
-      return open.isStale
-        ? nil : AccessHome(try open.descriptor.duplicate(), container.options.sharing)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return nil
-    }
+    guard let open = try ignoring(.noSuchFile, slot.openDirectory(making: false)), !open.isStale
+    else { return nil }
+    return AccessHome(try open.descriptor.duplicate(), container.options.sharing)
   }
 
   /// Returns the own file in `processes/`, the proof of the process's life; made for the first
@@ -239,12 +234,8 @@ package final class AccessDirectory: Sendable {
     of name: AccessName, in home: AccessHome, from first: AccessPlace = .waiting
   ) throws(Errno) -> AccessPlace? {
     for place in AccessPlace.allCases where place.rawValue >= first.rawValue {
-      do throws(Errno) {
-        let status = try home.folder(place).descriptor.status(of: name.text)
-        if status.kind == .regular { return place }
-      } catch {
-        guard error == .noSuchFile else { throw error }
-      }
+      let status = try ignoring(.noSuchFile, home.folder(place).descriptor.status(of: name.text))
+      if status?.kind == .regular { return place }
     }
     return nil
   }

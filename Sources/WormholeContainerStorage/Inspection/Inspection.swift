@@ -118,13 +118,10 @@ struct Inspection {
   /// Reports the state of the program that carries messages between machines, if others can read or
   /// change it.
   private mutating func inspectBridge() throws(Errno) {
-    let status: FileStatus
-    do throws(Errno) {
-      status = try container.root.descriptor.status(of: Container.bridgeName)
-    } catch {
-      guard error == .noSuchFile else { throw error }
-      return
-    }
+    guard
+      let status = try ignoring(
+        .noSuchFile, container.root.descriptor.status(of: Container.bridgeName))
+    else { return }
     guard status.kind == .directory else {
       return add(
         Diagnosis(

@@ -19,12 +19,10 @@ package final class HandedCopy: Sendable {
 
   /// Removes the copy, unless another file has the name by now.
   package func remove() throws(Errno) {
-    do throws(Errno) {
+    try ignoring(.noSuchFile) { () throws(Errno) in
       let named = try parent.status(of: name)
       guard named.isSameFile(as: try file.status()) else { return }
       try parent.unlink(name)
-    } catch {
-      guard error == .noSuchFile else { throw error }
     }
   }
 }

@@ -263,13 +263,8 @@ extension MemberDirectory {
   private func makeCopy(
     _ hidden: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Descriptor? {
-    let copy: Descriptor
-    do throws(Errno) {
-      copy = try parent.open(hidden, .readWriteNew, mode: 0o600)
-    } catch {
-      guard error == .fileExists else { throw error }
-      return nil
-    }
+    guard let copy = try ignoring(.fileExists, parent.open(hidden, .readWriteNew, mode: 0o600))
+    else { return nil }
     // The lock shows later attempts that the copier lives. If the file system has no locks, later
     // attempts cannot lock the copy either and leave it alone.
     guard (try? copy.tryLock(.exclusive)) != false, isFile(copy, hidden, in: parent) else {

@@ -105,12 +105,8 @@ extension MemberDirectory {
     _ name: String, from part: Part, to other: MemberDirectory? = nil, _ target: Part,
     as new: String
   ) throws(Errno) {
-    do throws(Errno) {
-      let to = try (other ?? self).part(target)
-      try self.part(part).descriptor.link(name, to: to.descriptor, new)
-    } catch {
-      guard error == .fileExists else { throw error }
-    }
+    let to = try (other ?? self).part(target)
+    try ignoring(.fileExists, self.part(part).descriptor.link(name, to: to.descriptor, new))
   }
 
   /// Removes a file; false if it is no longer in the part.
@@ -186,7 +182,7 @@ extension MemberDirectory {
     }
   }
 
-  /// Returns what the names in a part stand for, unordered, without foreign names.
+  /// Returns the names in a part in a parsed form, unordered; foreign names are left out.
   ///
   /// - Parameter name: reads a name; nil for a foreign one.
   package func names<Name>(

@@ -254,11 +254,7 @@ extension Container {
   ) throws(WormholeError) -> MemberDirectory {
     let escaped = try Self.escape(name)
     do throws(Errno) {
-      do throws(Errno) {
-        return try openMember(name, escaped, folder)
-      } catch {
-        guard error == .noSuchFile else { throw error }
-      }
+      if let home = try ignoring(.noSuchFile, openMember(name, escaped, folder)) { return home }
       return try makeMember(name, escaped, folder)
     } catch {
       throw WormholeError(

@@ -181,12 +181,8 @@ extension MemberDirectory {
 
   /// Refuses to replace an entry that is neither a plain file nor a link.
   private func check(_ place: StartPlace) throws(Errno) {
-    do throws(Errno) {
-      let status = try place.directory.descriptor.status(of: place.file)
-      guard status.kind == .regular || status.kind == .symbolicLink else { throw .noDevice }
-    } catch {
-      guard error == .noSuchFile else { throw error }
-    }
+    let status = try ignoring(.noSuchFile, place.directory.descriptor.status(of: place.file))
+    guard [nil, .regular, .symbolicLink].contains(status?.kind) else { throw .noDevice }
   }
 
   /// Removes the launch command; false if none was registered.

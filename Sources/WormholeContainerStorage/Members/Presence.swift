@@ -159,11 +159,7 @@ extension MemberDirectory {
         opening: Self.presenceName, in: home.descriptor, [.readWrite, .nonBlocking, flags],
         mode: 0o600, isGuarded: isGuarded)
     }
-    do throws(Errno) {
-      return try open([])
-    } catch {
-      guard error == .noSuchFile else { throw error }
-    }
+    if let file = try ignoring(.noSuchFile, open([])) { return file }
     do throws(Errno) {
       guard container.options.sharing == .group else { return try open([.create, .exclusive]) }
       // The file gets its mode before its name, or other users could not check whether it is

@@ -257,13 +257,7 @@ struct Commit {
   }
 
   private func isStaged() throws(Errno) -> Bool {
-    do throws(Errno) {
-      _ = try staging.descriptor.status(of: Self.next)
-      return true
-    } catch {
-      if error == .noSuchFile { return false }
-      throw error
-    }
+    try ignoring(.noSuchFile, staging.descriptor.status(of: Self.next)) != nil
   }
 
   // MARK: The old value

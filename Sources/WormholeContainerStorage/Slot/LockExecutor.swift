@@ -202,23 +202,15 @@ struct LockExecutor {
   /// name.
   private func retractLockFile() throws(Errno) {
     guard try isNamed(), !Mutants.has(.keepSecondLock) else { return }
-    do throws(Errno) {
-      try state.locks!.descriptor.unlink("\(state.file!.number)")
-    } catch {
-      guard error == .noSuchFile else { throw error }
-    }
+    try ignoring(.noSuchFile, state.locks!.descriptor.unlink("\(state.file!.number)"))
   }
 
   /// Whether the held lock file still has its name.
   private func isNamed() throws(Errno) -> Bool {
     guard let file = state.file else { return false }
-    do throws(Errno) {
-      let named = try state.locks!.descriptor.status(of: "\(file.number)")
-      return named.isSameFile(as: try file.file.status())
-    } catch {
-      if error == .noSuchFile { return false }
-      throw error
-    }
+    let named = try ignoring(
+      .noSuchFile, state.locks!.descriptor.status(of: "\(file.number)"))
+    return try named?.isSameFile(as: file.file.status()) ?? false
   }
 
   /// The highest generation with a name in `lock/`.
@@ -248,13 +240,8 @@ struct LockExecutor {
   }
 
   func isThere(_ generation: Int) throws(Errno) -> Bool {
-    do throws(Errno) {
-      _ = try state.locks!.descriptor.status(of: state.name(of: generation))
-      return true
-    } catch {
-      if error == .noSuchFile { return false }
-      throw error
-    }
+    try ignoring(
+      .noSuchFile, state.locks!.descriptor.status(of: state.name(of: generation))) != nil
   }
 
   private mutating func tryLock(_ generation: Int) throws(Errno) -> LockMachine.Event {

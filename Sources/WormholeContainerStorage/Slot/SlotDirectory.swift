@@ -39,12 +39,10 @@ final class SlotDirectory: Sendable {
     in directory: borrowing Descriptor, _ container: Container
   ) throws(Errno) {
     let locks = try container.staging.ensureDirectory("lock", in: directory)
-    do throws(Errno) {
+    try ignoring(.fileExists) { () throws(Errno) in
       try container.withNewLockFile { name, _ throws(Errno) in
         try container.staging.directory().descriptor.link(name, to: locks, "1")
       }
-    } catch {
-      guard error == .fileExists else { throw error }
     }
   }
 

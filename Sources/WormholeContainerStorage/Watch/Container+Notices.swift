@@ -20,18 +20,14 @@ extension Container {
 
   /// Makes the file, with the mode for all users who may write to it; false if the file exists.
   private func make(_ name: String, in folder: borrowing Descriptor) throws(Errno) -> Bool {
-    do throws(Errno) {
+    try ignoring(.fileExists) { () throws(Errno) in
       if options.sharing == .group {
         // Setting the mode under the final name would notify watchers a second time.
         try staging.place([], sync: false, in: folder, as: name)
       } else {
         _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       }
-      return true
-    } catch {
-      guard error == .fileExists else { throw error }
-      return false
-    }
+    } != nil
   }
 
   /// Opened again each time, in case another tool has removed the folder and the folder was made

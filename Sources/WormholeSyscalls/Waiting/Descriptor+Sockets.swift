@@ -21,14 +21,11 @@ extension Descriptor {
   /// Reads the bytes that have arrived; 0 at the end of the connection, nil if none have arrived.
   package func receive(into buffer: inout [UInt8]) throws(Errno) -> Int? {
     let socket = try number
-    do throws(Errno) {
-      return try perform(.receive, on: socket) {
+    return try ignoring(
+      .wouldBlock,
+      perform(.receive, on: socket) {
         buffer.withUnsafeMutableBytes { linux_receive(socket, $0.baseAddress, $0.count) }
-      }
-    } catch {
-      guard error == .wouldBlock else { throw error }
-      return nil
-    }
+      })
   }
 
   /// Sends as many bytes as the kernel has room for, from a position of the array on.
@@ -38,14 +35,11 @@ extension Descriptor {
   /// - Returns: the number of bytes; nil without room.
   package func send(_ bytes: [UInt8], from start: Int = 0) throws(Errno) -> Int? {
     let socket = try number
-    do throws(Errno) {
-      return try perform(.send, on: socket) {
+    return try ignoring(
+      .wouldBlock,
+      perform(.send, on: socket) {
         bytes[start...].withUnsafeBytes { linux_send(socket, $0.baseAddress, $0.count) }
-      }
-    } catch {
-      guard error == .wouldBlock else { throw error }
-      return nil
-    }
+      })
   }
 
   /// Waits until this descriptor is readable, or writable if `writes`, or until another thread
@@ -69,11 +63,9 @@ extension WakeDescriptor {
 private func pollTwo(
   _ first: CInt, _ writes: Bool, _ second: CInt, _ deadline: Instant?
 ) throws(Errno) {
-  do throws(Errno) {
-    _ = try perform(.poll, on: first, retrying: false) {
+  try ignoring(
+    .interrupted,
+    perform(.poll, on: first, retrying: false) {
       linux_poll_two(first, writes ? 1 : 0, second, millisecondsLeft(until: deadline))
-    }
-  } catch {
-    guard error == .interrupted else { throw error }
-  }
+    })
 }

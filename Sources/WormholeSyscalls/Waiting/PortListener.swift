@@ -18,12 +18,8 @@ package struct PortListener: ~Copyable, Sendable {
   /// Returns the next connection; nil if none waits.
   package func accept() throws(Errno) -> Descriptor? {
     let socket = try descriptor.number
-    do throws(Errno) {
-      return Descriptor(adopting: try perform(.accept, on: socket) { linux_accept(socket) })
-    } catch {
-      guard error == .wouldBlock else { throw error }
-      return nil
-    }
+    return try ignoring(
+      .wouldBlock, Descriptor(adopting: perform(.accept, on: socket) { linux_accept(socket) }))
   }
 
   /// Returns what kind of address a text is; nil unless it is an address in digits.

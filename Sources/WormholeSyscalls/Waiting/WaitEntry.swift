@@ -31,13 +31,11 @@ package struct WaitEntry: Sendable {
     for awaited: inout [WaitEntry], until deadline: Instant?
   ) throws(Errno) {
     var entries = awaited.map(\.entry)
-    do throws(Errno) {
-      _ = try perform(.poll, retrying: false) {
+    try ignoring(
+      .interrupted,
+      perform(.poll, retrying: false) {
         WormholeLibC.poll(&entries, nfds_t(entries.count), millisecondsLeft(until: deadline))
-      }
-    } catch {
-      guard error == .interrupted else { throw error }
-    }
+      })
     for index in awaited.indices { awaited[index].entry = entries[index] }
   }
 }

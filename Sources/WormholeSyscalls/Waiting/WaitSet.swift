@@ -30,15 +30,12 @@ package struct WaitSet: ~Copyable, Sendable {
   package func wait(until deadline: Instant?) throws(Errno) -> UInt64? {
     let set = try descriptor.number
     var key: UInt64 = 0
-    do throws(Errno) {
-      let count = try perform(.epollWait, on: set, retrying: false) {
+    let count = try ignoring(
+      .interrupted,
+      perform(.epollWait, on: set, retrying: false) {
         linux_epoll_wait(set, &key, millisecondsLeft(until: deadline))
-      }
-      return count > 0 ? key : nil
-    } catch {
-      guard error == .interrupted else { throw error }
-      return nil
-    }
+      })
+    return count ?? 0 > 0 ? key : nil
   }
 }
 
