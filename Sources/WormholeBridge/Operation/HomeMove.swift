@@ -1,6 +1,5 @@
 package import Wormhole
 internal import WormholeContainerStorage
-internal import WormholeRelay
 internal import WormholeSyscalls
 
 /// Moves the home of a member from this machine to another one.
@@ -48,7 +47,11 @@ package enum HomeMove {
           hint: "list the machines with 'wormhole bridge status'")
       }
       try Carrier(container).holding(member, to: operation) {
-        try publish(member, home, machine, subjects, dialog)
+        try dialog.change(
+          subjects.memberRecord(member), after: home.sequence, Home.bytes(machine, after: home),
+          orElse: WormholeError(
+            .conflict, operation, member, because: "its home was changed in the meantime",
+            hint: "run the command again"))
       }
       return true
     }
@@ -62,25 +65,5 @@ package enum HomeMove {
       }
     }
     return isMoved
-  }
-
-  private static func publish(
-    _ member: String, _ home: Home, _ machine: String, _ subjects: Subjects,
-    _ dialog: ServerDialog
-  ) throws {
-    let subject = try subjects.memberRecord(member)
-    do {
-      _ = try dialog.result { handler in
-        dialog.jetStream.publish(
-          subject, expectedLast: home.sequence, Home.bytes(machine, after: home),
-          within: .seconds(10)
-        ) { handler($0) }
-      }
-    } catch let failure as RelayFailure {
-      guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
-      throw WormholeError(
-        .conflict, operation, member, because: "its home was changed in the meantime",
-        hint: "run the command again")
-    }
   }
 }

@@ -83,17 +83,10 @@ package enum MachineEviction {
     _ subject: String, _ sequence: UInt64, _ bytes: [UInt8], _ machine: String,
     _ dialog: ServerDialog
   ) throws {
-    do {
-      _ = try dialog.result { handler in
-        dialog.jetStream.publish(
-          subject, expectedLast: sequence, bytes, within: .seconds(10)
-        ) { handler($0) }
-      }
-    } catch let failure as RelayFailure {
-      guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
-      throw WormholeError(
+    try dialog.change(
+      subject, after: sequence, bytes,
+      orElse: WormholeError(
         .conflict, operation, machine, because: "its records were changed in the meantime",
-        hint: "run the command again, if the machine is lost")
-    }
+        hint: "run the command again, if the machine is lost"))
   }
 }

@@ -14,13 +14,11 @@ extension Bridge {
   /// Reads the changes that an earlier bridge has asked without an answer.
   func readChanges() {
     guard !channels.hasReadChanges else { return }
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       for file in try changesFolder().names() {
         if let name = BridgeFolder.name(of: file) { _ = try queue(name) }
       }
       channels.hasReadChanges = true
-    } catch {
-      log(.warning, "\(error)")
     }
   }
 

@@ -78,7 +78,7 @@ extension Bridge {
   }
 
   func lookAtList() {
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       let list = try channelList()
       // A file that appears while the list is read may leave the time as it is: so the list is read
       // once more at the next look.
@@ -97,8 +97,6 @@ extension Bridge {
         if entry.isHome, channels.own[name] == nil { try begin(channel: name) }
       }
       (channels.listed, channels.isListed) = (modified, !isNew)
-    } catch {
-      log(.warning, "\(error)")
     }
   }
 

@@ -117,11 +117,9 @@ extension Bridge {
         proxy.disappear()
         continue
       }
-      do throws(WormholeError) {
+      attempt { () throws(WormholeError) in
         try proxy.appear(
           as: member.incarnation, program: member.program, since: member.since, info: member.info)
-      } catch {
-        log(.warning, "\(error)")
       }
     }
   }
@@ -142,10 +140,8 @@ extension Bridge {
   }
 
   private func sweepGuests() {
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       for guest in try carrier.removeUnusedGuests() { residents.drop(guest) }
-    } catch {
-      log(.warning, "\(error)")
     }
   }
 

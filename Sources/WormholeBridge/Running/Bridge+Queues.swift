@@ -42,7 +42,7 @@ extension Bridge {
   func carryQueues(_ now: Instant) {
     guard queues.nextLook <= now else { return }
     queues.nextLook = now + .seconds(1)
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       let entries = try QueueList(of: container.storage).entries()
       if entries != queues.entries {
         for (name, entry) in entries where queues.entries[name] != entry {
@@ -53,8 +53,6 @@ extension Bridge {
         link?.nextBeat = .longAgo
       }
       findWorked(now)
-    } catch {
-      log(.warning, "\(error)")
     }
     moveQueues(now)
     for name in queues.worked.keys { look(atQueue: name, now) }
@@ -111,7 +109,7 @@ extension Bridge {
   /// Looks at the lent messages of a queue.
   func look(atQueue name: String, _ now: Instant) {
     guard let one = queues.worked[name] else { return }
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       var look = try one.queue.look()
       let silence = now - one.heard
       if look.room == 0 || silence > QueueTraffic.longestSilence, !look.held.isEmpty {
@@ -123,8 +121,6 @@ extension Bridge {
       queues.worked[name]?.look = look
       if look.room != one.look.room { link?.nextBeat = .longAgo }
       if !look.ended.isEmpty { noteQueues(of: one.machine) }
-    } catch {
-      log(.warning, "\(error)")
     }
   }
 
@@ -202,13 +198,11 @@ extension Bridge {
   private func revoke(_ late: Set<String>, of machine: String, _ now: Instant) {
     guard !late.isEmpty else { return }
     for (name, one) in queues.worked where one.machine == machine {
-      do throws(WormholeError) {
+      attempt { () throws(WormholeError) in
         try one.queue.revoke { origin in
           MessageOrigin(origin)?.job.map { late.contains($0.id) } ?? false
         }
         look(atQueue: name, now)
-      } catch {
-        log(.warning, "\(error)")
       }
     }
   }

@@ -23,10 +23,8 @@ extension Bridge {
   func carryWakes(_ woken: Set<Carrier.Resident>) {
     for resident in woken {
       guard let proxy = residents[resident], let machine = proxy.machine else { continue }
-      do throws(WormholeError) {
+      attempt { () throws(WormholeError) in
         if let id = try proxy.takeWake() { carry(wake: id, of: proxy, to: machine) }
-      } catch {
-        log(.warning, "\(error)")
       }
     }
   }
@@ -74,10 +72,8 @@ extension Bridge {
   }
 
   private func fail(wake id: String, of proxy: Proxy, _ reason: String) {
-    do throws(WormholeError) {
+    attempt { () throws(WormholeError) in
       try proxy.failWake(id, reason)
-    } catch {
-      log(.warning, "\(error)")
     }
   }
 

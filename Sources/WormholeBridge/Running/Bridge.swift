@@ -148,6 +148,15 @@ package final class Bridge {
     try container.watchMembers { profile in news.note(member: profile.name) }
   }
 
+  /// Does a part of the work whose failure holds up no other part, and is only logged.
+  func attempt(_ body: () throws(WormholeError) -> Void) {
+    do throws(WormholeError) {
+      try body()
+    } catch {
+      log(.warning, "\(error)")
+    }
+  }
+
   // MARK: The loop
 
   /// Carries until ``BridgeNews/stop()``.

@@ -1,3 +1,4 @@
+internal import WormholeContainerStorage
 internal import WormholeRelay
 internal import WormholeSyscalls
 
@@ -73,6 +74,27 @@ final class ServerDialog {
     request { result = $0 }
     try turn { result != nil }
     return try result!.get()
+  }
+
+  /// Changes a record by compare-and-set.
+  ///
+  /// - Parameters:
+  ///   - sequence: the record's latest sequence number that the caller knows.
+  ///   - conflict: thrown if the record was changed since.
+  func change(
+    _ subject: String, after sequence: UInt64, _ bytes: [UInt8],
+    orElse conflict: @autoclosure () -> WormholeError
+  ) throws {
+    do {
+      _ = try result { handler in
+        jetStream.publish(subject, expectedLast: sequence, bytes, within: .seconds(10)) {
+          handler($0)
+        }
+      }
+    } catch let failure as RelayFailure {
+      guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
+      throw conflict()
+    }
   }
 
   /// Waits for the result of a request to a stream that was just made.
