@@ -48,10 +48,8 @@ extension Proxy {
   ) throws(WormholeError) {
     do {
       try WakeRecord.change(slot, id, Patience(until: .now + .seconds(1)), body)
-    } catch let error as WormholeError {
-      throw error
     } catch {
-      throw WormholeError(.system, "wake", name, because: "\(error)")
+      throw WormholeError(error, "wake", name, otherwise: .system)
     }
   }
 }

@@ -100,10 +100,8 @@ extension Channel {
   ) throws(WormholeError) -> Result {
     do {
       return try body()
-    } catch let error as WormholeError {
-      throw error
     } catch {
-      throw WormholeError(.system, operation, name, because: "\(error)")
+      throw WormholeError(error, operation, name, otherwise: .system)
     }
   }
 

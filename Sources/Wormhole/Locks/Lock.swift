@@ -189,9 +189,7 @@ public struct Lock: Sendable {
 
   /// Replaces the subject of an error with the name that the caller knows.
   private func named(_ error: any Error) -> any Error {
-    guard var error = error as? WormholeError else { return error }
-    error.subject = name
-    return error
+    (error as? WormholeError)?.named(name) ?? error
   }
 }
 

@@ -72,9 +72,8 @@ extension Defaults {
       if outcome == .unchanged, container.options.durability == .power {
         try slot.syncName("write defaults")
       }
-    } catch var error as WormholeError where !isOfBody {
-      (error.operation, error.subject) = ("write defaults", suite)
-      throw error
+    } catch let error as WormholeError where !isOfBody {
+      throw error.named(suite, "write defaults")
     }
     guard let written else { return nil }
     known.withLock { $0.own = written }

@@ -139,10 +139,7 @@ public final class Defaults: Sendable {
     do throws(WormholeError) {
       return try body()
     } catch {
-      var error = error
-      error.operation = operation
-      error.subject = suite
-      throw error
+      throw error.named(suite, operation)
     }
   }
 }

@@ -64,9 +64,7 @@ extension SharedContainer {
     do throws(WormholeError) {
       return try remove("remove suite", suite, defaults(suite).slot.get())
     } catch {
-      var error = error
-      (error.operation, error.subject) = ("remove suite", suite)
-      throw error
+      throw error.named(suite, "remove suite")
     }
   }
 

@@ -167,11 +167,7 @@ final class WakeCall: Sendable {
     do {
       return try body()
     } catch {
-      guard var error = error as? WormholeError else {
-        throw WormholeError(.system, "wake", name, because: "\(error)")
-      }
-      (error.operation, error.subject) = ("wake", name)
-      throw error
+      throw WormholeError(error, "wake", name, otherwise: .system).named(name, "wake")
     }
   }
 

@@ -29,6 +29,14 @@ public struct WormholeError: Error, Hashable, Sendable {
     self.hint = hint
     self.errno = errno?.rawValue
   }
+
+  /// Returns the error with the subject that the caller knows, and the operation if one is given.
+  package func named(_ subject: String, _ operation: String? = nil) -> WormholeError {
+    var error = self
+    error.subject = subject
+    error.operation = operation ?? self.operation
+    return error
+  }
 }
 
 extension WormholeError: CustomStringConvertible {

@@ -214,9 +214,7 @@ package final class AccessExecutor: @unchecked Sendable {
     guard next == .run else {
       room.isEmpty = false
       slot.turns.giveBack()
-      var error = lock.failure ?? tooLate()
-      error.subject = request.subject
-      throw error
+      throw (lock.failure ?? tooLate()).named(request.subject)
     }
     self.lock = lock
     do {

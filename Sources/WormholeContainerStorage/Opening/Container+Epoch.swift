@@ -137,10 +137,9 @@ extension Container {
         record.isUndecided = false
         return .put(try record.encoded())
       }
-    } catch let error as WormholeError {
-      throw error
     } catch {
-      throw WormholeError(.system, operation, path, because: "\(error)")
+      throw error as? WormholeError
+        ?? WormholeError(.system, operation, path, because: "\(error)")
     }
   }
 

@@ -13,7 +13,7 @@ struct ContainerOpening {
 
   func openRoot() throws(WormholeError) -> Descriptor {
     let root = try openOrRefuse()
-    let status = try translating { try root.status() }
+    let status = try naming("open container", path, root.status())
     try check(status, root)
     return root
   }
@@ -23,21 +23,6 @@ struct ContainerOpening {
       return try openOrMake()
     } catch {
       throw refusal(of: error)
-    }
-  }
-
-  /// Converts errors of the system; a `WormholeError` passes unchanged.
-  private func translating<Result: ~Copyable>(
-    _ body: () throws -> Result
-  ) throws(WormholeError) -> Result {
-    do {
-      return try body()
-    } catch let error as WormholeError {
-      throw error
-    } catch let error as Errno {
-      throw WormholeError(error, "open container", path)
-    } catch {
-      throw WormholeError(.system, "open container", path, because: "\(error)")
     }
   }
 
@@ -179,7 +164,8 @@ struct ContainerOpening {
       } catch let error as Errno {
         throw self.error(error, in: root)
       } catch {
-        try translating { throw error }
+        throw error as? WormholeError
+          ?? WormholeError(.system, "open container", path, because: "\(error)")
       }
     }
   }

@@ -29,10 +29,7 @@ extension Container {
     do throws(WormholeError) {
       return try slot(.system, prefix + name)
     } catch {
-      // The caller knows the name, and not the slot.
-      var error = error
-      error.subject = name
-      throw error
+      throw error.named(name)
     }
   }
 

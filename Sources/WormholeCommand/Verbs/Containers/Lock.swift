@@ -75,10 +75,7 @@ extension Invocation {
       let slot = try container.storage.slot(.system, "lock." + name)
       return try hold(slot, takeOverAfter, until: deadline, body)
     } catch let error as WormholeError {
-      // The error contains the name that the caller knows.
-      var named = error
-      named.subject = name
-      throw named
+      throw error.named(name)
     }
   }
 
