@@ -58,7 +58,7 @@ package final class WorkedQueue: Sendable {
 
   package func look() throws(WormholeError) -> Look {
     var look = Look()
-    do throws(Errno) {
+    try naming("list messages to", name, at: away) { () throws(Errno) in
       let places = try self.places { worker throws(Errno) in
         if try worker.isPresent() { look.room += worker.workerRoom }
       }
@@ -84,8 +84,6 @@ package final class WorkedQueue: Sendable {
       }
       let present = Set(places.map(\.3.text) + ends.map(\.name.text))
       origins.withLock { $0 = $0.filter { present.contains($0.key) } }
-    } catch {
-      throw WormholeError(error, "list messages to", name, at: away)
     }
     return look
   }

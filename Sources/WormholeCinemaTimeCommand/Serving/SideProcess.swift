@@ -56,7 +56,7 @@ final class SideProcess: Sendable {
   /// A process that was killed is awaited first, because nothing would resume it.
   func start() throws(WormholeError) {
     let _: Void? = state.wait(until: .now + .seconds(5)) { $0.isKilled ? nil : () }
-    do throws(Errno) {
+    try naming("start the app of", role.rawValue) { () throws(Errno) in
       try state.withLock { state throws(Errno) in
         guard !state.isOver else { return }
         guard !state.isKilled else { throw Errno.timedOut }
@@ -80,8 +80,6 @@ final class SideProcess: Sendable {
         }
         (state.child, state.keys, state.isStopped) = (child, keys, false)
       }
-    } catch {
-      throw WormholeError(error, "start the app of", role.rawValue)
     }
     changed()
   }

@@ -26,7 +26,7 @@ extension MemberDirectory {
   package func makeProgress(
     _ name: String, _ bytes: [UInt8], page: Int
   ) throws(WormholeError) -> [FilePage] {
-    do throws(Errno) {
+    try naming("open mailbox", self.name, at: self) { () throws(Errno) in
       do throws(Errno) {
         return try makeProgressAnew(name, bytes, page)
       } catch {
@@ -35,8 +35,6 @@ extension MemberDirectory {
         else { throw error }
         return try Self.pages(of: old, bytes.count, page)
       }
-    } catch {
-      throw WormholeError(error, "open mailbox", self.name, at: self)
     }
   }
 
