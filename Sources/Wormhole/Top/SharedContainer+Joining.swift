@@ -161,7 +161,7 @@ extension SharedContainer {
     // Make the folder before the profile: a reader of the profile must find the folder.
     let folder: OpenDirectory
     do throws(WormholeError) {
-      folder = try makeLive(home, profile.incarnation)
+      folder = try naming("join as", home.name, at: home, home.makeLive(profile.incarnation))
       try home.write(profile)
     } catch {
       // Join nevertheless: the member can receive waiting messages, which frees space.
@@ -170,20 +170,10 @@ extension SharedContainer {
         .warning,
         "joined as '\(home.name)' on a full disk: until the next join, peers cannot identify this "
           + "member or send requests", about: LogSubject(member: home.name), because: error)
-      return (profile, try standIn(for: home))
+      // No file ever arrives in this folder.
+      return (profile, try naming("join as", home.name, at: home, home.part(.live)))
     }
     return (profile, folder)
-  }
-
-  private func makeLive(
-    _ home: MemberDirectory, _ incarnation: Incarnation
-  ) throws(WormholeError) -> OpenDirectory {
-    try naming("join as", home.name, at: home, home.makeLive(incarnation))
-  }
-
-  /// Returns a folder in which no file ever arrives.
-  private func standIn(for home: MemberDirectory) throws(WormholeError) -> OpenDirectory {
-    try naming("join as", home.name, at: home, home.part(.live))
   }
 }
 

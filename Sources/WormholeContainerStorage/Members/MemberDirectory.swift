@@ -218,7 +218,7 @@ package final class MemberDirectory: Sendable {
     _ escaped: String, in parent: OpenDirectory, _ parts: [Part], _ container: Container
   ) throws(Errno) {
     let sharing = container.options.sharing
-    do throws(Errno) {
+    try Sharing.tolerating { () throws(Errno) in
       try container.staging.makeDirectory(escaped, in: parent.descriptor) {
         directory throws(Errno) in
         for part in parts { _ = try ensure(part, in: directory, container) }
@@ -226,8 +226,6 @@ package final class MemberDirectory: Sendable {
           presenceName, .readWriteNew, mode: 0o600)
         if sharing == .group { try presence.setMode(sharing.fileMode) }
       }
-    } catch {
-      guard error == .fileExists || error == .directoryNotEmpty else { throw error }
     }
   }
 }

@@ -289,7 +289,7 @@ struct LockExecutor {
     // If the lock file of a generation was removed by another tool, its directory remains.
     if try highest() >= generation { return .existed }
     state.hasPredecessor = false
-    do throws(Errno) {
+    return try ignoring(.fileExists) { () throws(Errno) -> LockMachine.Event in
       let file = try slot.container.withNewLockFile { name, file throws(Errno) in
         try slot.container.staging.directory().descriptor.link(
           name, to: locks.descriptor, "\(generation)")
@@ -310,10 +310,7 @@ struct LockExecutor {
       state.file = LockFile(number: generation, file: file)
       state.stint.begin()
       return .made
-    } catch {
-      if error == .fileExists { return .existed }
-      throw error
-    }
+    } ?? .existed
   }
 
   /// Whether a lock on a file is visible through all names of the file.

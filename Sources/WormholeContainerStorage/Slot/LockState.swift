@@ -57,11 +57,7 @@ extension LockExecutor {
   /// Opens the staging directory behind the fence, as no holder may; for tests.
   func openStagingLate() -> OpenDirectory? {
     let name = "\(state.stagingGeneration).d"
-    do throws(Errno) {
-      return OpenDirectory(
-        try slot.container.staging.ensureDirectory(name, in: state.locks!.descriptor))
-    } catch {
-      return nil
-    }
+    return try? OpenDirectory(
+      slot.container.staging.ensureDirectory(name, in: state.locks!.descriptor))
   }
 }

@@ -226,20 +226,14 @@ package struct UpdatesUnderWay {
     self.outer = outer
   }
 
-  static func isInside(_ container: FileIdentity) -> Bool {
-    var next = Thread.mark
-    while let update = next?.assumingMemoryBound(to: Self.self).pointee {
-      if update.container == container, update.owner.isCurrent { return true }
-      next = update.outer
-    }
-    return false
-  }
-
   /// Whether this thread is inside an update of any container.
-  package static var isInsideAny: Bool {
+  package static var isInsideAny: Bool { isInside(nil) }
+
+  /// - Parameter container: nil for any container.
+  static func isInside(_ container: FileIdentity?) -> Bool {
     var next = Thread.mark
     while let update = next?.assumingMemoryBound(to: Self.self).pointee {
-      if update.owner.isCurrent { return true }
+      if container == nil || update.container == container, update.owner.isCurrent { return true }
       next = update.outer
     }
     return false

@@ -25,12 +25,10 @@ final class SlotDirectory: Sendable {
   static func make(
     _ name: String, in parent: OpenDirectory, _ container: Container
   ) throws(Errno) {
-    do throws(Errno) {
+    try Sharing.tolerating { () throws(Errno) in
       try container.staging.makeDirectory(name, in: parent.descriptor) { made throws(Errno) in
         try makeLocks(in: made, container)
       }
-    } catch {
-      guard error == .fileExists || error == .directoryNotEmpty else { throw error }
     }
   }
 
@@ -83,17 +81,13 @@ final class SlotDirectory: Sendable {
 /// Each slot takes up to four descriptors. A process usually may have 1024, and a program may have
 /// a thousand channels: the oldest slots are closed, and opened again when they are used.
 struct OpenSlots {
-  private struct Entry {
-    weak var slot: Slot?
-  }
-
   static let limit = 64
-  private var entries: [Entry] = []
+  private var entries: [SlotReference] = []
 
   /// Adds a slot; returns the slots to close in exchange.
   mutating func add(_ slot: Slot) -> [Slot] {
     entries.removeAll { $0.slot == nil || $0.slot === slot }
-    entries.append(Entry(slot: slot))
+    entries.append(SlotReference(slot: slot))
     guard entries.count > Self.limit else { return [] }
     let oldest = entries.prefix(Self.limit / 4)
     entries.removeFirst(oldest.count)
@@ -101,8 +95,10 @@ struct OpenSlots {
   }
 
   /// Adds a slot again that was in use, and is closed at another time.
-  mutating func keep(_ slot: Slot) { entries.append(Entry(slot: slot)) }
+  mutating func keep(_ slot: Slot) { entries.append(SlotReference(slot: slot)) }
 }
+
+private struct SlotReference { weak var slot: Slot? }
 
 /// The slots in use: all callers for a name share a queue and a set of descriptors.
 struct SlotCache {
@@ -111,16 +107,12 @@ struct SlotCache {
     let name: String
   }
 
-  private struct Entry {
-    weak var slot: Slot?
-  }
-
   /// The first requested slot.
   ///
   /// A program that starts, reads one value and ends needs no other slot, and setting up a
   /// dictionary takes longer than reading the value's file.
-  private var first: (key: Key, entry: Entry)?
-  private var known: [Key: Entry]?
+  private var first: (key: Key, entry: SlotReference)?
+  private var known: [Key: SlotReference]?
 
   /// The number of entries at which the entries of released slots are dropped.
   private static let sweepAt = 256
@@ -134,11 +126,11 @@ struct SlotCache {
     if let slot = known?[key]?.slot { return slot }
     let slot = make()
     guard first?.entry.slot != nil else {
-      first = (key, Entry(slot: slot))
+      first = (key, SlotReference(slot: slot))
       return slot
     }
     known = known ?? [:]
-    known?[key] = Entry(slot: slot)
+    known?[key] = SlotReference(slot: slot)
     if let all = known, all.count > nextSweep {
       let left = all.filter { $0.value.slot != nil }
       known = left

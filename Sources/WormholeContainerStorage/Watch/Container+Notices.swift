@@ -9,10 +9,11 @@ extension Container {
   package func post(_ name: String) throws(WormholeError) {
     let escaped = try Self.escape(name)
     do throws(Errno) {
-      let folder = try noticesFolder()
+      // Another tool may have removed the folder that was opened before.
+      let folder = try openFolder(.notices)
       // The creation of the file notifies watchers as well, so a touch is not needed.
-      if try make(escaped, in: folder.descriptor) { return }
-      try folder.descriptor.open(escaped, [.writeOnly, .nonBlocking]).touch()
+      if try make(escaped, in: folder) { return }
+      try folder.open(escaped, [.writeOnly, .nonBlocking]).touch()
     } catch {
       throw WormholeError(error, "post notice", name, in: self, Folder.notices.rawValue)
     }
@@ -28,12 +29,6 @@ extension Container {
         _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
       }
     } != nil
-  }
-
-  /// Opened again each time, in case another tool has removed the folder and the folder was made
-  /// again.
-  private func noticesFolder() throws(Errno) -> OpenDirectory {
-    OpenDirectory(try openFolder(.notices))
   }
 
   /// Calls the handler whenever the name has been posted: once for several posts in quick
