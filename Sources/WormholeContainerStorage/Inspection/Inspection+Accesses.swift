@@ -35,9 +35,8 @@ extension Inspection {
     }
     guard told > Self.mostAccesses else { return }
     add(
-      Diagnosis(
-        .note, "system/\(AccessDirectory.slotName)",
-        "\(told - Self.mostAccesses) more accesses to files"))
+      .note, "system/\(AccessDirectory.slotName)",
+      "\(told - Self.mostAccesses) more accesses to files")
   }
 
   /// - Parameter place: nil for skipped accesses.
@@ -54,10 +53,9 @@ extension Inspection {
     let strangers = try room.strangers(in: place, of: home)
     for name in strangers.prefix(Self.mostAccesses) {
       add(
-        Diagnosis(
-          .problem, "\(Self.path(place))/\(name.text)",
-          "not a plain file: every program ignores the entry",
-          advice: Self.adviceToSetAside, isRepairable: true))
+        .problem, "\(Self.path(place))/\(name.text)",
+        "not a plain file: every program ignores the entry",
+        advice: Self.adviceToSetAside, isRepairable: true)
     }
   }
 
@@ -86,9 +84,8 @@ extension Inspection {
     }
     guard !room.isTooFarAhead(name) else {
       add(
-        Diagnosis(
-          .problem, path, "its stamp is more than an hour ahead of the clock",
-          advice: Self.adviceToSetAside, isRepairable: true))
+        .problem, path, "its stamp is more than an hour ahead of the clock",
+        advice: Self.adviceToSetAside, isRepairable: true)
       return
     }
     let holder = room.holder(of: name, in: home)
@@ -103,9 +100,8 @@ extension Inspection {
       }
     let isInTheWay = holder?.state == .stopped && place != .waiting && place != nil
     add(
-      Diagnosis(
-        isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
-        advice: holder?.advice))
+      isInTheWay ? .problem : .note, path, verb + parts.joined(separator: " and "),
+      advice: holder?.advice)
   }
 }
 
@@ -118,18 +114,16 @@ extension Inspection {
     let unproven = room.unproven(entry, of: name)
     for (directory, reason) in unproven.prefix(Self.mostAccesses) {
       add(
-        Diagnosis(
-          .problem, path,
-          "'\(directory)' may be a leftover of an access of an ended process: \(reason)",
-          advice: "not removed without proof: check the content and the owner of the directory"))
+        .problem, path,
+        "'\(directory)' may be a leftover of an access of an ended process: \(reason)",
+        advice: "not removed without proof: check the content and the owner of the directory")
     }
     guard place != nil || unproven.isEmpty else { return }
     add(
-      Diagnosis(
-        .problem, path, "left by an ended process",
-        advice: place == nil
-          ? "the next coordinated access removes the file"
-          : "the next conflicting access removes the file", isRepairable: true))
+      .problem, path, "left by an ended process",
+      advice: place == nil
+        ? "the next coordinated access removes the file"
+        : "the next conflicting access removes the file", isRepairable: true)
   }
 
   private mutating func inspectPresenters(
@@ -140,21 +134,19 @@ extension Inspection {
       let path = "system/\(AccessDirectory.slotName)/\(AccessDirectory.presentersName)/\(name.text)"
       guard try room.isAlive(name.process, in: home) else {
         add(
-          Diagnosis(
-            .problem, path, "left by an ended process",
-            advice: "the next access removes the entry", isRepairable: true))
+          .problem, path, "left by an ended process",
+          advice: "the next access removes the entry", isRepairable: true)
         continue
       }
       let holder = room.holder(of: name.process, in: home)
       let who = holder.map { "\($0)" } ?? "an unknown process"
       let what = entry.paths.map { "'\($0.text)'" }.joined(separator: " and ")
-      add(Diagnosis(.note, path, "\(who) presents \(what)"))
+      add(.note, path, "\(who) presents \(what)")
     }
     guard all.count > Self.mostAccesses else { return }
     add(
-      Diagnosis(
-        .note, "system/\(AccessDirectory.slotName)",
-        "\(all.count - Self.mostAccesses) more presenters of files"))
+      .note, "system/\(AccessDirectory.slotName)",
+      "\(all.count - Self.mostAccesses) more presenters of files")
   }
 }
 

@@ -30,47 +30,32 @@ extension Inspection {
     case .missing, .sound: break
     case .damaged(let reason):
       add(
-        Diagnosis(
-          .problem, profile, "damaged (\(reason)): the profile of the member is unknown",
-          advice: "the next program that joins as '\(home.name)' replaces the profile"))
+        .problem, profile, "damaged (\(reason)): the profile of the member is unknown",
+        advice: "the next program that joins as '\(home.name)' replaces the profile")
     case .foreign(let reason):
       add(
-        Diagnosis(
-          .problem, profile, "not a profile: \(reason)",
-          advice: "move the file away, and check its origin; until the move no program can join"))
+        .problem, profile, "not a profile: \(reason)",
+        advice: "move the file away, and check its origin; until the move no program can join")
     }
     inspectStart(of: home)
     if let elsewhere = try home.elsewhere {
       add(
-        Diagnosis(
-          elsewhere.machine == nil ? .problem : .note,
-          "\(home.path)/\(MemberDirectory.elsewhereName)", elsewhere.reason,
-          advice: "the messages wait here until they are carried there"))
+        elsewhere.machine == nil ? .problem : .note,
+        "\(home.path)/\(MemberDirectory.elsewhereName)", elsewhere.reason,
+        advice: "the messages wait here until they are carried there")
     }
     guard isPresent else { return }
-    let presence = "\(home.path)/\(MemberDirectory.presenceName)"
-    let holder = home.presenceHolder()
-    let who = holder.map { "\($0)" } ?? "an unknown process"
-    add(
-      Diagnosis(
-        holder?.state == .stopped ? .problem : .note, presence, "held by \(who)",
-        advice: holder?.advice))
+    add(home.presenceHolder(), of: "\(home.path)/\(MemberDirectory.presenceName)")
   }
 
   /// Reports a worker of a queue.
   private mutating func inspect(worker: MemberDirectory) throws(Errno) {
     guard try worker.isPresent() else {
       return add(
-        Diagnosis(
-          .note, worker.path, "left by a worker whose process has ended",
-          advice: "the next worker of '\(worker.name)' returns its messages to the queue"))
+        .note, worker.path, "left by a worker whose process has ended",
+        advice: "the next worker of '\(worker.name)' returns its messages to the queue")
     }
-    let holder = worker.presenceHolder()
-    let who = holder.map { "\($0)" } ?? "an unknown process"
-    add(
-      Diagnosis(
-        holder?.state == .stopped ? .problem : .note, worker.path, "a worker: \(who)",
-        advice: holder?.advice))
+    add(worker.presenceHolder(), of: worker.path, "a worker:")
   }
 
   /// Reports a launch command that cannot run or is not trusted.
@@ -78,16 +63,15 @@ extension Inspection {
     let path = "\(home.path)/\(MemberDirectory.startName)"
     if home.hasForeignStart {
       add(
-        Diagnosis(
-          .problem, path, "not trusted in a directory that the whole group can write to",
-          advice: "remove the file, and register the launch command again with "
-            + "'wormhole wake \(home.name.shellWord) --register'"))
+        .problem, path, "not trusted in a directory that the whole group can write to",
+        advice: "remove the file, and register the launch command again with "
+          + "'wormhole wake \(home.name.shellWord) --register'")
     }
     let start: MemberStart?
     do throws(WormholeError) {
       start = try home.readStart("inspect the launch command of")
     } catch {
-      add(Diagnosis(.problem, path, error.reason, advice: error.hint))
+      add(.problem, path, error.reason, advice: error.hint)
       return
     }
     guard let start else { return }
@@ -95,10 +79,9 @@ extension Inspection {
       try Processes.checkProgram(start.program)
     } catch {
       add(
-        Diagnosis(
-          .problem, path,
-          "cannot execute program '\(start.program)' of the launch command: \(error)",
-          advice: "register again with 'wormhole wake \(home.name.shellWord) --register'"))
+        .problem, path,
+        "cannot execute program '\(start.program)' of the launch command: \(error)",
+        advice: "register again with 'wormhole wake \(home.name.shellWord) --register'")
     }
   }
 
@@ -138,10 +121,9 @@ extension Inspection {
           continue
         }
         add(
-          Diagnosis(
-            .problem, "\(Container.Folder.guests.rawValue)/\(name)",
-            "left by a guest whose process has ended",
-            advice: "the next program to open the container removes the guest", isRepairable: true))
+          .problem, "\(Container.Folder.guests.rawValue)/\(name)",
+          "left by a guest whose process has ended",
+          advice: "the next program to open the container removes the guest", isRepairable: true)
       } catch {
         // The directory was removed in the meantime, or its wrong kind has been reported already.
         let told: Set<Errno> = [.noSuchFile, .notADirectory, .tooManyLinks, .notPermitted]

@@ -59,7 +59,7 @@ extension Inspection {
     for name in names.sorted() where !known.contains(name) { addForeign("\(path)/\(name)") }
     inspectValue(directory, path)
     guard names.contains("lock") else {
-      add(Diagnosis(.note, "\(path)/lock", "missing; the next change creates the directory"))
+      add(.note, "\(path)/lock", "missing; the next change creates the directory")
       return
     }
     look(at: "\(path)/lock") { inspection in
@@ -82,18 +82,16 @@ extension Inspection {
         }
       if hasPrevious {
         add(
-          Diagnosis(
-            .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",
-            advice: "the next change repairs the value", isRepairable: true))
+          .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",
+          advice: "the next change repairs the value", isRepairable: true)
       } else {
         add(
-          Diagnosis(
-            .problem, "\(path)/value.plist", "damaged (\(reason)), and there is no previous value",
-            advice: Self.advice(for: path)))
+          .problem, "\(path)/value.plist", "damaged (\(reason)), and there is no previous value",
+          advice: Self.advice(for: path))
       }
     } catch {
       let meaning = error.error("read", path, Slot.valueName)
-      add(Diagnosis(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint))
+      add(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint)
     }
   }
 
@@ -131,9 +129,8 @@ extension Inspection {
       let staging = try inspection.open("\(highest).d", in: locks.descriptor)
       for name in try staging.descriptor.names() {
         inspection.add(
-          Diagnosis(
-            .problem, "\(lock).d/\(name)", "left by an ended process",
-            advice: "the next change removes the file", isRepairable: true))
+          .problem, "\(lock).d/\(name)", "left by an ended process",
+          advice: "the next change removes the file", isRepairable: true)
       }
     }
   }
@@ -160,12 +157,7 @@ extension Inspection {
       try file.unlock()
       return false
     }
-    let holder = LockHolder(try HolderMark(in: file))
-    let who = holder.map { "\($0)" } ?? "an unknown process"
-    add(
-      Diagnosis(
-        holder?.state == .stopped ? .problem : .note, "\(path)/lock/\(generation)",
-        "held by \(who)", advice: holder?.advice))
+    add(LockHolder(try HolderMark(in: file)), of: "\(path)/lock/\(generation)")
     return true
   }
 }
@@ -175,9 +167,8 @@ extension Inspection {
   fileprivate mutating func inspectHome(of directory: OpenDirectory, _ path: String) throws(Errno) {
     guard let home = try ChannelHome.read(in: directory.descriptor, container) else { return }
     add(
-      Diagnosis(
-        home.machine == nil ? .problem : .note, "\(path)/\(ChannelHome.fileName)", home.reason,
-        advice: home.machine == nil
-          ? "start the bridge, which writes the file again" : "the value is a copy"))
+      home.machine == nil ? .problem : .note, "\(path)/\(ChannelHome.fileName)", home.reason,
+      advice: home.machine == nil
+        ? "start the bridge, which writes the file again" : "the value is a copy")
   }
 }

@@ -26,11 +26,27 @@ struct Inspection {
     return false
   }
 
-  mutating func add(_ finding: Diagnosis) { findings.append(finding) }
+  mutating func add(
+    _ severity: Diagnosis.Severity, _ subject: String, _ what: String, advice: String? = nil,
+    isRepairable: Bool = false
+  ) {
+    findings.append(
+      Diagnosis(severity, subject, what, advice: advice, isRepairable: isRepairable))
+  }
+
+  /// Tells who holds a file; a suspended holder is a problem.
+  mutating func add(_ holder: LockHolder?, of path: String, _ words: String = "held by") {
+    let who = holder.map { "\($0)" } ?? "an unknown process"
+    add(
+      holder?.state == .stopped ? .problem : .note, path, "\(words) \(who)",
+      advice: holder?.advice)
+  }
 
   /// Runs a step of the inspection; a failure becomes a finding.
   mutating func look(at path: String, _ body: (inout Inspection) throws -> Void) {
-    if let obstacle = container.obstacle(at: path, { try body(&self) }) { add(obstacle) }
+    if let obstacle = container.obstacle(at: path, { try body(&self) }) {
+      findings.append(obstacle)
+    }
   }
 
   /// Inspects an existing directory of the container: no directory is made here.
@@ -80,9 +96,8 @@ struct Inspection {
       isFile = try directory.descriptor.status(of: name).kind == .regular
       guard !isFile else { return }
       inspection.add(
-        Diagnosis(
-          .problem, path, "not a plain file",
-          advice: "move the file away, and check its origin; until the move \(consequence)"))
+        .problem, path, "not a plain file",
+        advice: "move the file away, and check its origin; until the move \(consequence)")
     }
     return isFile
   }
@@ -95,15 +110,13 @@ struct Inspection {
     let epoch =
       (try? container.recordedEpoch()).map { "epoch \($0)" } ?? "unreadable epoch"
     add(
-      Diagnosis(
-        .fine, "container",
-        "format \(ContainerMarker.format), \(epoch), "
-          + "owner \(status.owner), mode \(mode)"))
+      .fine, "container",
+      "format \(ContainerMarker.format), \(epoch), "
+        + "owner \(status.owner), mode \(mode)")
     if container.options.sharing == .owner, status.mode & 0o077 != 0 {
       add(
-        Diagnosis(
-          .note, "container", "readable by more users than its owner (mode \(mode))",
-          advice: "chmod 700 '\(container.path)'"))
+        .note, "container", "readable by more users than its owner (mode \(mode))",
+        advice: "chmod 700 '\(container.path)'")
     }
     let ours = Set(
       Container.Folder.allCases.map(\.rawValue)
@@ -124,24 +137,21 @@ struct Inspection {
     else { return }
     guard status.kind == .directory else {
       return add(
-        Diagnosis(
-          .problem, Container.bridgeName, "not a directory",
-          advice: "move it away, and check its origin; no bridge can start before"))
+        .problem, Container.bridgeName, "not a directory",
+        advice: "move it away, and check its origin; no bridge can start before")
     }
     let root = try container.root.descriptor.status()
     if container.options.sharing == .owner, status.owner != root.owner {
       add(
-        Diagnosis(
-          .problem, Container.bridgeName,
-          "owned by user \(status.owner), and the container by \(root.owner)",
-          advice: "find the program that made the directory; no bridge of the owner uses it"))
+        .problem, Container.bridgeName,
+        "owned by user \(status.owner), and the container by \(root.owner)",
+        advice: "find the program that made the directory; no bridge of the owner uses it")
     }
     if status.mode & 0o077 != 0 {
       add(
-        Diagnosis(
-          .problem, Container.bridgeName,
-          "open to more users than its owner (mode \(String(status.mode & 0o777, radix: 8)))",
-          advice: "chmod 700 '\(container.path)/\(Container.bridgeName)'"))
+        .problem, Container.bridgeName,
+        "open to more users than its owner (mode \(String(status.mode & 0o777, radix: 8)))",
+        advice: "chmod 700 '\(container.path)/\(Container.bridgeName)'")
     }
     // Another user cannot look into it.
     guard status.owner == Processes.effectiveUser else { return }
@@ -149,9 +159,8 @@ struct Inspection {
       try container.root.descriptor.open(Container.bridgeName, .readOnlyDirectory))
     if try !container.isBridge(directory) {
       add(
-        Diagnosis(
-          .problem, Container.bridgeName, "not made by a bridge of this container",
-          advice: "move it away, and check its origin; no bridge can start before"))
+        .problem, Container.bridgeName, "not made by a bridge of this container",
+        advice: "move it away, and check its origin; no bridge can start before")
     }
   }
 
@@ -159,56 +168,48 @@ struct Inspection {
     let name = path.parts(between: "/").last ?? ""
     if name.begins(with: ".fuse_hidden") || name.begins(with: ".nfs") {
       add(
-        Diagnosis(
-          .note, path, "a removed file that a process still has open",
-          advice: "the file system removes the file after the last close"))
+        .note, path, "a removed file that a process still has open",
+        advice: "the file system removes the file after the last close")
       return
     }
     if name.begins(with: Sharing.hiddenPrefix),
       Randomness.isName(String(name.dropFirst(Sharing.hiddenPrefix.utf8.count)))
     {
       add(
-        Diagnosis(
-          .note, path, "probably left by a process that was killed while creating a directory",
-          advice: "run 'rmdir' if the directory is empty"))
+        .note, path, "probably left by a process that was killed while creating a directory",
+        advice: "run 'rmdir' if the directory is empty")
       return
     }
     add(
-      Diagnosis(
-        .note, path, "a foreign file: ignored, because the library does not use the name",
-        advice: "move the file elsewhere if no program needs the file"))
+      .note, path, "a foreign file: ignored, because the library does not use the name",
+      advice: "move the file elsewhere if no program needs the file")
   }
 
   private mutating func inspectFileSystem() throws(Errno) {
     let status = try container.root.descriptor.fileSystem()
     if status.isReadOnly {
       add(
-        Diagnosis(
-          .problem, "file system", "mounted read-only: values can be read but not changed",
-          advice: "mount the file system for writing"))
+        .problem, "file system", "mounted read-only: values can be read but not changed",
+        advice: "mount the file system for writing")
     }
     if FileSystemStatus.nameWithoutNotices(status.type) != nil {
       add(
-        Diagnosis(
-          .note, "file system",
-          "\(status.name) does not report all changes, and watchers poll every "
-            + "\(Watcher.pollInterval); its locks may not exclude processes on another mount",
-          advice: "use a single host and a single mount for all programs, or a local file system"
-        ))
+        .note, "file system",
+        "\(status.name) does not report all changes, and watchers poll every "
+          + "\(Watcher.pollInterval); its locks may not exclude processes on another mount",
+        advice: "use a single host and a single mount for all programs, or a local file system")
     } else if status.type == FileSystemStatus.tmpfs {
       add(
-        Diagnosis(
-          .note, "file system", "stored in memory: a reboot removes all values",
-          advice: "use a file system on a disk for values that must survive a reboot"))
+        .note, "file system", "stored in memory: a reboot removes all values",
+        advice: "use a file system on a disk for values that must survive a reboot")
     } else {
-      add(Diagnosis(.fine, "file system", "local; inotify reports changes"))
+      add(.fine, "file system", "local; inotify reports changes")
     }
     if status.freeBytes < 16 << 20 || status.freeFiles ?? .max < 1000 {
       let files = status.freeFiles.map { " and \($0) files" } ?? ""
       add(
-        Diagnosis(
-          .problem, "file system", "\(status.freeBytes >> 20) MiB\(files) are left",
-          advice: "free space on the file system"))
+        .problem, "file system", "\(status.freeBytes >> 20) MiB\(files) are left",
+        advice: "free space on the file system")
     }
   }
 
@@ -216,11 +217,10 @@ struct Inspection {
   private mutating func inspectProcesses() {
     guard ProcessIdentity.current.namespace == 0 else { return }
     add(
-      Diagnosis(
-        .problem, "/proc",
-        "not mounted: the holder of a lock and its suspension cannot be determined, a reboot is "
-          + "not detected, and watchers poll every \(Watcher.pollInterval)",
-        advice: "run 'mount -t proc proc /proc'"))
+      .problem, "/proc",
+      "not mounted: the holder of a lock and its suspension cannot be determined, a reboot is "
+        + "not detected, and watchers poll every \(Watcher.pollInterval)",
+      advice: "run 'mount -t proc proc /proc'")
   }
 
   private mutating func inspectLimits() {
@@ -229,12 +229,11 @@ struct Inspection {
     do throws(Errno) {
       let inotify = try Inotify()
       _ = try inotify.watch(container.root.descriptor, .movedTo)
-      add(Diagnosis(.fine, "inotify", "an instance and a watch are available"))
+      add(.fine, "inotify", "an instance and a watch are available")
     } catch {
       add(
-        Diagnosis(
-          .problem, "inotify", "no watch is available: \(error)",
-          advice: "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches"))
+        .problem, "inotify", "no watch is available: \(error)",
+        advice: "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches")
     }
   }
 
@@ -264,11 +263,10 @@ struct Inspection {
       switch try Staging.isAbandoned(name, in: directory.descriptor) {
       case true?:
         add(
-          Diagnosis(
-            .problem, path, "left unfinished by an ended process",
-            advice: "the next program to open the container removes the file", isRepairable: true))
+          .problem, path, "left unfinished by an ended process",
+          advice: "the next program to open the container removes the file", isRepairable: true)
       case false?:
-        add(Diagnosis(.note, path, "being written"))
+        add(.note, path, "being written")
       case nil:
         break
       }
@@ -296,10 +294,9 @@ struct Inspection {
       let bytes = try? damaged.descriptor.open(reason, .readOnlyNonBlocking).readAll(size: 512)
       let words = bytes.map { String(decoding: $0.filter { $0 >= 0x20 }, as: UTF8.self) }
       add(
-        Diagnosis(
-          .problem, "damaged/\(name)",
-          "a value that could not be read: \(words ?? "no reason given")",
-          advice: "check whether the content is still needed, then delete the file"))
+        .problem, "damaged/\(name)",
+        "a value that could not be read: \(words ?? "no reason given")",
+        advice: "check whether the content is still needed, then delete the file")
     }
   }
 }
