@@ -128,11 +128,10 @@ struct SessionMessage {
   let number: Int
   let value: PropertyListValue
 
-  init(number: Int, value: PropertyListValue) {
-    self.number = number
-    self.value = value
-  }
+  var packed: [String: Any] { [Self.mark: value.foundation, "number": number] }
+}
 
+extension SessionMessage {
   /// Unpacks a message; nil if the value is not a message.
   init?(_ packed: Any?) {
     guard let packed = packed as? [String: Any], let inside = packed[Self.mark],
@@ -140,6 +139,4 @@ struct SessionMessage {
     else { return nil }
     self.init(number: number, value: value)
   }
-
-  var packed: [String: Any] { [Self.mark: value.foundation, "number": number] }
 }

@@ -55,8 +55,8 @@ import WormholeSyscalls
   @Test func theStateOfAStartIsStatedForPeople() {
     func record(failed: Int = 0, machine: String? = nil) -> WakeRecord {
       WakeRecord(
-        id: "1", started: 0, by: "till", program: "app", before: nil, failed: failed,
-        machine: machine)
+        id: "1", started: 0, by: "till", program: "app", machine: machine, before: nil,
+        failed: failed)
     }
     var here = record()
     #expect(here.whatRuns == "'till' was about to start the program")

@@ -8,17 +8,13 @@ package struct UntypedSnapshot: Sendable {
   package let metadata: Metadata
   /// Nil if the channel was cleared.
   package let value: PropertyListValue?
+}
 
+extension UntypedSnapshot {
   package init(_ snapshot: Snapshot<PropertyListValue>) {
     channel = snapshot.channel
     metadata = snapshot.metadata
     value = snapshot.value
-  }
-
-  fileprivate init(_ channel: String, _ metadata: Metadata, _ value: PropertyListValue?) {
-    self.channel = channel
-    self.metadata = metadata
-    self.value = value
   }
 }
 
@@ -41,7 +37,7 @@ extension SharedContainer {
       let metadata = Metadata(
         version: Int(version), sent: sent, from: from, isCleared: value == nil,
         isRecovered: isRecovered)
-      return UntypedSnapshot(name, metadata, value)
+      return UntypedSnapshot(channel: name, metadata: metadata, value: value)
     }
     return try channel(name, of: PropertyListValue.self).latest.map(UntypedSnapshot.init)
   }

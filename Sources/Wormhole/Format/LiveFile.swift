@@ -103,19 +103,6 @@ enum LiveFile {
     /// Nil without headers.
     private(set) var headers: SenderHeaders?
 
-    init() {}
-
-    init(
-      from: String, incarnation: Incarnation?, kind: String, deadline: Int64,
-      headers: SenderHeaders? = nil
-    ) {
-      self.from = from
-      self.incarnation = incarnation
-      self.kind = kind
-      self.deadline = deadline
-      self.headers = headers
-    }
-
     mutating func visit(_ fields: inout some FieldVisitor) throws {
       try fields.field("from", &from)
       var digits = incarnation?.rawValue ?? ""

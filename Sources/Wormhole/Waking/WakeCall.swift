@@ -150,8 +150,8 @@ final class WakeCall: Sendable {
         WakeRecord(
           id: environment.randomName(), started: environment.sinceBoot(),
           by: container.options.writerName,
-          program: program, before: incarnation,
-          failed: record?.failures(incarnation, program) ?? 0, machine: machine))
+          program: program, machine: machine, before: incarnation,
+          failed: record?.failures(incarnation, program) ?? 0))
     }
   }
 

@@ -27,7 +27,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
   var ticks: UInt64?
   /// The number of starts in a row, right before the current start, after which no process has
   /// joined.
-  let failed: Int?
+  var failed: Int?
   /// The reason why no process has joined, and the moment when the reason was known.
   var failure: String?
   var ended: Int64?
@@ -104,24 +104,13 @@ struct WakeRecord: Codable, Equatable, Sendable {
     guard let process else { return "'\(by)' was about to start the program" }
     return "'\(program)' (process \(process)) was started"
   }
+}
 
-  // MARK: In its slot
+// MARK: In its slot
 
+extension WakeRecord {
   static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
     try storage.slot(prefix: "wake.", name)
-  }
-
-  init(
-    id: String, started: Int64, by: String, program: String, before: String?, failed: Int = 0,
-    machine: String? = nil
-  ) {
-    self.id = id
-    self.started = started
-    self.by = by
-    self.program = program
-    self.before = before
-    self.failed = failed
-    self.machine = machine
   }
 
   /// Nil for a record that is damaged or of another form: then no process counts as starting the

@@ -36,7 +36,9 @@ package struct FlowBundle: Equatable, Sendable {
     ]
     return try? BinaryEncoder().encode(list)
   }
+}
 
+extension FlowBundle {
   /// Nil for bytes in another form: other machines and the servers may deliver anything.
   package init?(_ bytes: [UInt8]) {
     guard let list = try? BinaryPropertyList.decode(bytes),
@@ -50,13 +52,5 @@ package struct FlowBundle: Equatable, Sendable {
     self.init(
       flow: flow, generation: generation, first: first, before: before, now: Int64(now),
       entries: found, bodies: entries.map { $0[Key.body]?.dataValue.map { Array($0) } })
-  }
-
-  init(
-    flow: String, generation: Int, first: Int, before: EntryChain, now: Int64,
-    entries: [FlowEntry], bodies: [[UInt8]?]
-  ) {
-    (self.flow, self.generation, self.first) = (flow, generation, first)
-    (self.before, self.now, self.entries, self.bodies) = (before, now, entries, bodies)
   }
 }

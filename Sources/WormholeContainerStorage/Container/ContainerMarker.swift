@@ -35,14 +35,9 @@ struct ContainerMarker: Equatable {
     entries["sharing"] = sharing.map { .string($0.name) }
     return try BinaryEncoder().encode(PropertyListValue.dictionary(entries))
   }
+}
 
-  init(format: Int, id: String, created: Double, sharing: Sharing) {
-    self.format = format
-    self.id = id
-    self.created = created
-    self.sharing = sharing
-  }
-
+extension ContainerMarker {
   /// Reads the file; errors name the container's path.
   init(_ bytes: [UInt8], path: String) throws(WormholeError) {
     let name = path + "/" + Self.fileName

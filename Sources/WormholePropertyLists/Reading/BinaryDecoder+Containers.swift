@@ -89,12 +89,6 @@ struct UnkeyedObjects: UnkeyedDecodingContainer {
   let head: ObjectHead
   private(set) var currentIndex = 0
 
-  init(session: DecodingSession, object: Int, head: ObjectHead) {
-    self.session = session
-    self.object = object
-    self.head = head
-  }
-
   var codingPath: [any CodingKey] { session.path(of: object) }
   var count: Int? { head.count }
   var isAtEnd: Bool { currentIndex >= head.count }

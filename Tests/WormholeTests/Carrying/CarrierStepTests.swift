@@ -210,7 +210,7 @@ import WormholeSyscalls
     func ask(for name: String, _ id: String) throws {
       let record = WakeRecord(
         id: id, started: meeting.container.options.environment.sinceBoot(), by: "test",
-        program: "spooler", before: nil, machine: Self.machine)
+        program: "spooler", machine: Self.machine, before: nil)
       let slot = try WakeRecord.slot(of: name, in: meeting.container.storage)
       try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
     }

@@ -110,7 +110,7 @@ import WormholeSyscalls
     func ask(_ id: String, of machine: String?) throws {
       let now = meeting.container.options.environment.sinceBoot()
       let record = WakeRecord(
-        id: id, started: now, by: "test", program: "spooler", before: nil, machine: machine)
+        id: id, started: now, by: "test", program: "spooler", machine: machine, before: nil)
       try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
     }
     #expect(try printer.takeWake() == nil)
