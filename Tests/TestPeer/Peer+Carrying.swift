@@ -146,7 +146,7 @@ final class LocalCarrier: Sendable {
     _ record: Record, _ name: String, _ directory: OpenDirectory, _ storage: Container
   ) throws {
     let bytes = try BinaryEncoder().encode(record)
-    try storage.replace(name, in: directory, by: bytes, sync: false)
+    try storage.replace(name, in: directory.descriptor, by: bytes, sync: false)
   }
 
   /// Carries the messages of one record; false if nothing waits.
@@ -196,7 +196,7 @@ final class LocalCarrier: Sendable {
       let origin = PropertyListValue.dictionary(
         ["to": .string(entry.to), "name": .string(entry.name)])
       let bytes = try message.delivered(from: origin, expires: message.expires)
-      try storage.there.replace(entry.name, in: staged, by: bytes, sync: false)
+      try storage.there.replace(entry.name, in: staged.descriptor, by: bytes, sync: false)
       var done = entry
       done.delivered = try there.arrivalName(of: name).text
       cursor.entries.append(done)

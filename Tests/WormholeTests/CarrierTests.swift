@@ -90,7 +90,7 @@ import WormholeSyscalls
     let directory = try storage.bridge(["in", "x"])
     for number in 1...2 {
       let bytes = try BinaryEncoder().encode(number)
-      try storage.replace("file", in: directory, by: bytes, sync: true)
+      try storage.replace("file", in: directory.descriptor, by: bytes, sync: true)
       #expect(try storage.read("file", in: directory) == bytes)
     }
     #expect(try storage.read("other", in: directory) == nil)
@@ -230,7 +230,7 @@ import WormholeSyscalls
     let message = try CarriedMessage(name, bytes, .default)
     let delivered = try message.delivered(
       from: .string("from \(number)"), expires: Date() + 3600, isRepeated: isRepeated)
-    try storage.replace(name.text, in: directory, by: delivered, sync: true)
+    try storage.replace(name.text, in: directory.descriptor, by: delivered, sync: true)
     return (directory, try carrier.arrivalName(of: name))
   }
 

@@ -66,14 +66,12 @@ package struct Alias: Sendable {
   }
 
   private func remove() throws(Errno) {
-    do throws(Errno) {
+    // The entry may not exist, or be no link; or a file has the name of a directory above.
+    try ignoring([.noSuchFile, .invalidArgument, .notADirectory]) { () throws(Errno) in
       let folder = try folder(making: false)
       let link = path[path.count - 1]
       guard try folder.readSymbolicLink(link) == targetBytes else { return }
       try folder.unlink(link)
-    } catch {
-      // The entry does not exist, or is not a link; or a file has the name of a directory above.
-      guard [.noSuchFile, .invalidArgument, .notADirectory].contains(error) else { throw error }
     }
   }
 

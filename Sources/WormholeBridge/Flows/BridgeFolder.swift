@@ -76,7 +76,8 @@ package struct BridgeFolder: Sendable {
     _ name: String, _ bytes: [UInt8], sync: Bool = true
   ) throws(WormholeError) {
     try naming(
-      "write", "\(path)/\(name)", container.replace(name, in: directory, by: bytes, sync: sync))
+      "write", "\(path)/\(name)",
+      container.replace(name, in: directory.descriptor, by: bytes, sync: sync))
   }
 
   /// Writes bytes into a file at an offset, which begins with the first ones; false if bytes before

@@ -12,11 +12,8 @@ public enum Sharing: Hashable, Sendable {
   var name: String { self == .owner ? "owner" : "group" }
 
   init?(name: String) {
-    switch name {
-    case "owner": self = .owner
-    case "group": self = .group
-    default: return nil
-    }
+    guard let sharing = [Self.owner, .group].first(where: { $0.name == name }) else { return nil }
+    self = sharing
   }
 
   package var fileMode: FileMode { self == .owner ? 0o600 : 0o660 }

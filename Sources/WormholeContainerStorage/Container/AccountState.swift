@@ -111,12 +111,10 @@ struct AccountState: Hashable, Sendable {
 
   /// What is written below a new directory is durable only with the directory's own name.
   private static func syncNames(in directory: borrowing Descriptor) throws(Errno) {
-    do throws(Errno) {
+    // A directory that is not readable cannot be synced; some file systems sync no directory.
+    try ignoring([.accessDenied, .invalidArgument]) { () throws(Errno) in
       // A descriptor for a path syncs nothing.
       try directory.open(".", .readOnlyDirectory).sync()
-    } catch {
-      // A directory that is not readable cannot be synced; some file systems sync no directory.
-      guard error == .accessDenied || error == .invalidArgument else { throw error }
     }
   }
 

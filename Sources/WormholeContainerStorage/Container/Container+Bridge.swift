@@ -102,12 +102,6 @@ extension Container {
   /// - Parameter sync: whether the content is on disk before the name leads to it. To make the name
   ///   durable, sync the directory afterwards.
   package func replace(
-    _ name: String, in directory: OpenDirectory, by bytes: [UInt8], sync: Bool
-  ) throws(Errno) {
-    try replace(name, in: directory.descriptor, by: bytes, sync: sync)
-  }
-
-  func replace(
     _ name: String, in directory: borrowing Descriptor, by bytes: [UInt8], sync: Bool
   ) throws(Errno) {
     try staging.withFile(bytes, sync: sync) { staged, _ throws(Errno) in

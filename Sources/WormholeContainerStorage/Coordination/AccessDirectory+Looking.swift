@@ -23,12 +23,8 @@ extension AccessDirectory {
   }
 
   private func open(_ process: String, in home: AccessHome) throws(Errno) -> Descriptor? {
-    do throws(Errno) {
-      return try home.descriptor.open(
-        Self.processesName + "/" + process, .readOnlyNonBlocking)
-    } catch {
-      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
-      return nil
+    try ignoring([.noSuchFile, .tooManyLinks, .noDevice]) { () throws(Errno) in
+      try home.descriptor.open(Self.processesName + "/" + process, .readOnlyNonBlocking)
     }
   }
 
@@ -90,10 +86,6 @@ extension AccessDirectory {
   }
 
   /// Returns the process of an access, as far as it is known.
-  func holder(of name: AccessName, in home: AccessHome) -> LockHolder? {
-    holder(of: name.process, in: home)
-  }
-
   func holder(of process: String, in home: AccessHome) -> LockHolder? {
     guard let file = try? open(process, in: home), let mark = try? HolderMark(in: file) else {
       return nil

@@ -314,11 +314,8 @@ package final class AccessDirectory: Sendable {
   private func ifPassed<Result>(
     in home: AccessHome, _ body: (borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result? {
-    do throws(Errno) {
-      return try body(home.open(Self.passedName))
-    } catch {
-      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
-      return nil
+    try ignoring([.noSuchFile, .notADirectory, .tooManyLinks]) { () throws(Errno) in
+      try body(home.open(Self.passedName))
     }
   }
 }

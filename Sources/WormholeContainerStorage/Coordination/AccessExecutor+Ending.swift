@@ -97,7 +97,7 @@ extension AccessExecutor {
   func cannotFence(
     _ trouble: HiddenDirectory.Trouble, _ path: String, of name: AccessName
   ) -> WormholeError {
-    let holder = home.flatMap { room.holder(of: name, in: $0) }
+    let holder = home.flatMap { room.holder(of: name.process, in: $0) }
     let who = holder.map { "\($0)" } ?? "a suspended process"
     var error =
       switch trouble {
@@ -120,7 +120,7 @@ extension AccessExecutor {
         .cancelled, Self.operation, request.subject, because: "the access was cancelled")
     }
     let holder = machine.blockers.last.flatMap { name in
-      home.flatMap { room.holder(of: name, in: $0) }
+      home.flatMap { room.holder(of: name.process, in: $0) }
     }
     let who = holder.map { ": \($0) has a conflicting access" } ?? ""
     return WormholeError(
@@ -129,7 +129,7 @@ extension AccessExecutor {
   }
 
   private func inTheWay(_ name: AccessName) -> WormholeError {
-    let holder = home.flatMap { room.holder(of: name, in: $0) }
+    let holder = home.flatMap { room.holder(of: name.process, in: $0) }
     let who = holder.map { "\($0)" } ?? "a process"
     return WormholeError(
       .stopped, Self.operation, request.subject,

@@ -53,7 +53,7 @@ extension AccessExecutor {
     _ name: AccessName, from place: AccessPlace
   ) throws -> AccessMachine<AccessName>.Event {
     let home = try open()
-    let holder = room.holder(of: name, in: home)
+    let holder = room.holder(of: name.process, in: home)
     // An access that cannot be fenced stays in its directory.
     if let entry = try room.entry(of: name, in: place, of: home) {
       _ = try hiddenDirectories(of: name, entry)

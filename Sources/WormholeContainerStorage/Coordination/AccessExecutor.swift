@@ -143,15 +143,13 @@ package final class AccessExecutor: @unchecked Sendable {
         let event: AccessMachine<AccessName>.Event
         do {
           event = try perform(action)
-        } catch let error as WormholeError {
-          fail(error)
-          event = .failed
         } catch {
           if error as? Errno == .noSuchFile { room.lookAtDirectories() }
           fail(
-            (error as? Errno).map {
-              WormholeError($0, Self.operation, request.subject, accessesIn: container)
-            }
+            error as? WormholeError
+              ?? (error as? Errno).map {
+                WormholeError($0, Self.operation, request.subject, accessesIn: container)
+              }
               ?? WormholeError(.system, Self.operation, request.subject, because: "\(error)"))
           event = .failed
         }

@@ -44,13 +44,11 @@ extension Descriptor {
   /// Makes the name of a directory durable in its parent directory.
   static func syncParent(of path: String) throws(Errno) {
     let parent = UserPath(UserPath.withoutSlashes(path)).directory
-    do throws(Errno) {
+    // A parent that is searchable but not readable, or is a link, need not be synced here. Some
+    // file systems sync no directory.
+    try ignoring([.accessDenied, .tooManyLinks, .notADirectory, .invalidArgument]) {
+      () throws(Errno) in
       try open(path: parent, .readOnlyDirectory).sync()
-    } catch {
-      // A parent that is searchable but not readable, or is a link, need not be synced here. Some
-      // file systems sync no directory.
-      let harmless: Set<Errno> = [.accessDenied, .tooManyLinks, .notADirectory, .invalidArgument]
-      guard harmless.contains(error) else { throw error }
     }
   }
 }

@@ -128,28 +128,23 @@ package enum FileCopy {
     defer { buffer.deallocate() }
     var offset = range.lowerBound
     while offset < range.upperBound {
-      let data: Int
-      let hole: Int
-      do throws(Errno) {
+      var (data, hole) = (0, 0)
+      try system { () throws(Errno) in
         data = min(range.upperBound, try file.nextData(from: offset) ?? range.upperBound)
         hole =
           data == range.upperBound
           ? data : min(range.upperBound, try file.nextHole(from: data) ?? range.upperBound)
-      } catch {
-        throw .system(error)
       }
       sum.addZeros(data - offset)
       offset = data
       while offset < hole {
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(step, hole - offset)])
         var count = 0
-        do throws(Errno) {
+        try system { () throws(Errno) in
           count = try file.readFully(into: part, at: offset)
           let read = UnsafeRawBufferPointer(rebasing: part[..<count])
           sum.add(read)
           if count == part.count { try use(read, offset) }
-        } catch {
-          throw .system(error)
         }
         offset += count
         guard count == part.count else {

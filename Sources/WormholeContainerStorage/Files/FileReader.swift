@@ -119,16 +119,7 @@ extension Descriptor {
   /// Reads all bytes of a file whose size is known and does not change.
   func readAll(size: Int) throws(Errno) -> [UInt8] {
     if size <= 1024 { return try readSmall(size: size) }
-    var failure: Errno?
-    let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-      do throws(Errno) {
-        count = try self.readFully(into: UnsafeMutableRawBufferPointer(buffer))
-      } catch {
-        failure = error
-      }
-    }
-    if let failure { throw failure }
-    return bytes
+    return try bytes(at: 0, count: size)
   }
 
   /// Reads bytes at an offset; returns fewer at the end of the file.

@@ -215,11 +215,8 @@ final class HiddenDirectory: Sendable {
   /// Removes the directory with its content; false if a bound was reached first.
   func remove(_ removal: inout TreeRemoval, isOver: () -> Bool) throws(Trouble) -> Bool {
     try fence(isOver: isOver)
-    do throws(Errno) {
-      guard try discard(&removal) else { return false }
-    } catch {
-      throw .system(error)
-    }
+    let isEmpty: Bool = try calling { () throws(Errno) in try discard(&removal) }
+    guard isEmpty else { return false }
     try end()
     return true
   }

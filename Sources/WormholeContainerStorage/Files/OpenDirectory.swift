@@ -32,11 +32,8 @@ extension Descriptor {
   func directory(
     _ name: String, _ sharing: Sharing
   ) throws(Errno) -> OpenDirectory? {
-    do throws(Errno) {
-      return OpenDirectory(try sharing.openExisting(name, in: self))
-    } catch {
-      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
-      return nil
+    try ignoring([.noSuchFile, .notADirectory, .tooManyLinks]) { () throws(Errno) in
+      OpenDirectory(try sharing.openExisting(name, in: self))
     }
   }
 }

@@ -35,11 +35,7 @@ extension Sharing {
   }
 
   static func tolerating(_ make: () throws(Errno) -> Void) throws(Errno) {
-    do throws(Errno) {
-      try make()
-    } catch {
-      guard error == .fileExists || error == .directoryNotEmpty else { throw error }
-    }
+    try ignoring([.fileExists, .directoryNotEmpty], make)
   }
 
   /// Opens an existing directory of the container.

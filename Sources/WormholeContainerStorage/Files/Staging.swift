@@ -309,25 +309,22 @@ final class Staging: Sendable {
   private func sweep(_ directory: borrowing Descriptor) throws(Errno) -> Int {
     var swept = 0
     for name in try directory.names() where isSwept(name) {
-      do throws(Errno) {
+      // The entry was moved into place, or swept by another process, after the listing; or it is
+      // a foreign link or socket, or a tree deeper than any of the package; or it belongs to a
+      // user who has not yet opened it to the group.
+      try ignoring([
+        .noSuchFile, .tooManyLinks, .noDevice, .directoryNotEmpty, .accessDenied, .notPermitted,
+      ]) { () throws(Errno) in
         let left = try directory.open(name, .readOnlyNonBlocking)
-        guard try left.tryLock(.exclusive) else { continue }
+        guard try left.tryLock(.exclusive) else { return }
         defer { try? left.unlock() }
         switch try left.status().kind {
         case .directory:
           try removeTree(name, in: directory, Randomness.isName(name) ? .owner : sharing)
         case .regular: try directory.unlink(name)
-        default: continue
+        default: return
         }
         swept += 1
-      } catch {
-        // The entry was moved into place, or swept by another process, after the listing; or it is
-        // a foreign link or socket, or a tree deeper than any of the package; or it belongs to a
-        // user who has not yet opened it to the group.
-        let harmless: Set<Errno> = [
-          .noSuchFile, .tooManyLinks, .noDevice, .directoryNotEmpty, .accessDenied, .notPermitted,
-        ]
-        guard harmless.contains(error) else { throw error }
       }
     }
     return swept
@@ -338,16 +335,13 @@ final class Staging: Sendable {
   static func isAbandoned(
     _ name: String, in directory: borrowing Descriptor
   ) throws(Errno) -> Bool? {
-    do throws(Errno) {
+    try ignoring([.noSuchFile, .tooManyLinks, .noDevice]) { () throws(Errno) -> Bool? in
       let left = try directory.open(name, .readOnlyNonBlocking)
       guard [.regular, .directory].contains(try left.status().kind) else { return nil }
       guard try left.tryLock(.exclusive) else { return false }
       try left.unlock()
       return true
-    } catch {
-      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
-      return nil
-    }
+    } ?? nil
   }
 
   private func retrying<Result: ~Copyable>(

@@ -38,7 +38,7 @@ extension Container {
           let since = Int64(clamping: name.stamp)
           // An access that moves on between two listings has the later state.
           found[name] = AccessReport(
-            name: name.text, state: place.name, holder: room.holder(of: name, in: home),
+            name: name.text, state: place.name, holder: room.holder(of: name.process, in: home),
             isAlive: (try? room.isAlive(name.process, in: home)) ?? true,
             parts: entry.claim.parts.map { ($0.path.text, $0.writes) },
             age: .nanoseconds(max(0, options.environment.sinceBoot() - since)))

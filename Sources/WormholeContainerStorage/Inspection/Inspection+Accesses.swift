@@ -88,7 +88,7 @@ extension Inspection {
         advice: Self.adviceToSetAside, isRepairable: true)
       return
     }
-    let holder = room.holder(of: name, in: home)
+    let holder = room.holder(of: name.process, in: home)
     let who = holder.map { "\($0)" } ?? "an unknown process"
     let parts = entry.claim.parts.map { "\($0.writes ? "write" : "read") '\($0.path.text)'" }
     let verb =

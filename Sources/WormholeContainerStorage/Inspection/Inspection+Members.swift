@@ -115,19 +115,15 @@ extension Inspection {
 extension Inspection {
   mutating func inspectDeadGuests() throws(Errno) {
     for name in try container.guestNames().sorted() {
-      do throws(Errno) {
+      // The directory may have been removed meanwhile; its wrong kind has been reported already.
+      try ignoring([.noSuchFile, .notADirectory, .tooManyLinks, .notPermitted]) {
+        () throws(Errno) in
         let home = try container.openMember(name, name, .guests)
-        guard try home.isGuests(), try !home.isPresent(), try home.elsewhere == nil else {
-          continue
-        }
+        guard try home.isGuests(), try !home.isPresent(), try home.elsewhere == nil else { return }
         add(
           .problem, "\(Container.Folder.guests.rawValue)/\(name)",
           "left by a guest whose process has ended",
           advice: "the next program to open the container removes the guest", isRepairable: true)
-      } catch {
-        // The directory was removed in the meantime, or its wrong kind has been reported already.
-        let told: Set<Errno> = [.noSuchFile, .notADirectory, .tooManyLinks, .notPermitted]
-        guard told.contains(error) else { throw error }
       }
     }
   }

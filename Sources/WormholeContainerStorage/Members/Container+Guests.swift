@@ -54,23 +54,20 @@ extension Container {
   func sweepGuests() throws(Errno) -> Int {
     var swept = 0
     for name in try guestNames() {
-      do throws(Errno) {
+      // It may be removed already, foreign, or owned by another user.
+      try ignoring([
+        .noSuchFile, .notADirectory, .isADirectory, .tooManyLinks, .noDevice, .accessDenied,
+        .notPermitted,
+      ]) { () throws(Errno) in
         let home = try openMember(name, name, .guests)
         guard try home.isGuests(), try home.isDiscardable, let presence = try home.takePresence()
-        else { continue }
+        else { return }
         defer { presence.release() }
         // A carrier that holds the presence may have made the directory one of another machine's
         // guest since the first check.
-        guard try home.isDiscardable else { continue }
+        guard try home.isDiscardable else { return }
         try discardGuest(name)
         swept += 1
-      } catch {
-        // Already removed, foreign, or owned by another user.
-        let harmless: Set<Errno> = [
-          .noSuchFile, .notADirectory, .isADirectory, .tooManyLinks, .noDevice, .accessDenied,
-          .notPermitted,
-        ]
-        guard harmless.contains(error) else { throw error }
       }
     }
     return swept

@@ -333,22 +333,18 @@ extension MemberDirectory {
     var swept: [String] = []
     for name in names {
       guard let messages = messages(name), try !isAwaited(messages) else { continue }
-      do throws(Errno) {
+      // It may be foreign, or removed in the meantime.
+      try ignoring([.noSuchFile, .tooManyLinks, .noDevice, .accessDenied, .notPermitted]) {
+        () throws(Errno) in
         let file = try part(.files).descriptor.open(name, .readOnlyNonBlocking)
-        guard try file.status().kind == .regular, try file.tryLock(.exclusive) else { continue }
+        guard try file.status().kind == .regular, try file.tryLock(.exclusive) else { return }
         defer { try? file.unlock() }
         // The message may have arrived and moved on before the lock was taken; and a dead-lettered
         // message may be on its way back.
-        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { continue }
-        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { continue }
+        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { return }
+        if !Mutants.has(.sweepUnasked), try isAwaited(messages) { return }
         let isSwept = isLooking ? true : try remove(name, from: .files)
         if isSwept { swept.append(name) }
-      } catch {
-        // Foreign, or removed in the meantime.
-        let harmless: Set<Errno> = [
-          .noSuchFile, .tooManyLinks, .noDevice, .accessDenied, .notPermitted,
-        ]
-        guard harmless.contains(error) else { throw error }
       }
     }
     return swept

@@ -119,7 +119,7 @@ extension MemberDirectory {
       throw WormholeError(.tooLarge, operation, name, because: "\(error)")
     }
     try naming(operation, name, at: self) { () throws(Errno) in
-      try container.replace(Self.elsewhereName, in: home, by: bytes, sync: true)
+      try container.replace(Self.elsewhereName, in: home.descriptor, by: bytes, sync: true)
       try home.sync.sync(home.descriptor)
     }
   }

@@ -154,14 +154,14 @@ extension MemberDirectory {
   package func read(
     _ name: String, in part: Part, at offset: Int, count: Int
   ) throws(Errno) -> [UInt8]? {
-    let file: Descriptor
-    do throws(Errno) {
-      file = try self.part(part).descriptor.open(name, .readOnlyNonBlocking)
-    } catch {
-      // A link, a socket or nothing has the name.
-      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
-      return nil
-    }
+    // A link, a socket or nothing may have the name.
+    guard
+      let file = try ignoring(
+        [.noSuchFile, .tooManyLinks, .noDevice],
+        { () throws(Errno) in
+          try self.part(part).descriptor.open(name, .readOnlyNonBlocking)
+        })
+    else { return nil }
     let status = try file.status()
     guard status.kind == .regular,
       container.options.sharing == .group || status.owner == Processes.effectiveUser

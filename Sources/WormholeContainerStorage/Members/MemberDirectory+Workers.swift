@@ -74,12 +74,9 @@ extension MemberDirectory {
   /// Returns the directory of a worker; nil if it was removed.
   package func worker(_ name: WorkerName) throws(Errno) -> MemberDirectory? {
     guard let workers = try existing(.workers) else { return nil }
-    do throws(Errno) {
+    return try ignoring([.noSuchFile, .notADirectory, .tooManyLinks]) { () throws(Errno) in
       let home = try container.options.sharing.openExisting(name.text, in: workers.descriptor)
       return MemberDirectory(worker: name.text, of: self, home: home, in: workers)
-    } catch {
-      guard [.noSuchFile, .notADirectory, .tooManyLinks].contains(error) else { throw error }
-      return nil
     }
   }
 
@@ -134,12 +131,10 @@ extension MemberDirectory {
       if error == .directoryNotEmpty { return false }
       guard error == .noSuchFile else { throw error }
     }
-    do throws(Errno) {
+    // Another process may have removed the directory, or have added something to it.
+    try ignoring([.noSuchFile, .directoryNotEmpty]) { () throws(Errno) in
       try home.descriptor.unlink(Self.presenceName)
       try parent.descriptor.removeDirectory(escaped)
-    } catch {
-      // Another process has removed the directory, or has added something to it.
-      guard error == .noSuchFile || error == .directoryNotEmpty else { throw error }
     }
     return true
   }

@@ -78,14 +78,11 @@ extension MemberDirectory {
   ///
   /// The check notifies no watcher. A file of another kind is no presence.
   package func isPresent() throws(Errno) -> Bool {
-    do throws(Errno) {
+    try ignoring([.noSuchFile, .tooManyLinks, .noDevice]) { () throws(Errno) in
       let file = try home.descriptor.open(Self.presenceName, .readOnlyNonBlocking)
       guard try file.status().kind == .regular else { return false }
       return try file.isPresenceHeld()
-    } catch {
-      guard [.noSuchFile, .tooManyLinks, .noDevice].contains(error) else { throw error }
-      return false
-    }
+    } ?? false
   }
 
   /// Whether a living process has the name, and is not about to end.

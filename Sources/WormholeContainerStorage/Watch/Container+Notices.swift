@@ -21,7 +21,7 @@ extension Container {
 
   /// Makes the file, with the mode for all users who may write to it; false if the file exists.
   private func make(_ name: String, in folder: borrowing Descriptor) throws(Errno) -> Bool {
-    try ignoring(.fileExists) { () throws(Errno) in
+    try ignoring(.fileExists) { () throws(Errno) -> Void in
       if options.sharing == .group {
         // Setting the mode under the final name would notify watchers a second time.
         try staging.place([], sync: false, in: folder, as: name)

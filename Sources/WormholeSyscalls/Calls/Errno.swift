@@ -99,6 +99,19 @@ package func ignoring<Result: ~Copyable>(
   }
 }
 
+/// Runs `body`, and returns nil in place of each of the errors `ignored`.
+@discardableResult
+package func ignoring<Result: ~Copyable>(
+  _ ignored: @autoclosure () -> Set<Errno>, _ body: () throws(Errno) -> Result
+) throws(Errno) -> Result? {
+  do throws(Errno) {
+    return try body()
+  } catch {
+    guard ignored().contains(error) else { throw error }
+    return nil
+  }
+}
+
 @discardableResult
 package func ignoring<Result: ~Copyable>(
   _ ignored: Errno, _ body: @autoclosure () throws(Errno) -> Result

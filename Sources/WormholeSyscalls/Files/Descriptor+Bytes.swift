@@ -113,12 +113,8 @@ extension Descriptor {
   /// Nil if the offset is behind the end, or if the file system does not support holes.
   package func nextHole(from offset: Int) throws(Errno) -> Int? {
     let descriptor = try number
-    do throws(Errno) {
-      return try perform(.lseek, on: descriptor) { linux_next_hole(descriptor, offset) }
-    } catch {
-      let harmless: Set<Errno> = [.noDevice, .invalidArgument, .notSupported]
-      guard harmless.contains(error) else { throw error }
-      return nil
+    return try ignoring([.noDevice, .invalidArgument, .notSupported]) { () throws(Errno) in
+      try perform(.lseek, on: descriptor) { linux_next_hole(descriptor, offset) }
     }
   }
 

@@ -47,7 +47,7 @@ import WormholeSyscalls
   @Test func aContextThatWasDeliveredBeforeIsSynced() throws {
     let storage = meeting.container.storage
     let directory = try storage.bridge(["in"])
-    try storage.replace("1", in: directory, by: Array("context".utf8), sync: false)
+    try storage.replace("1", in: directory.descriptor, by: Array("context".utf8), sync: false)
     func deliver() throws {
       try carrier.deliverContext("1", in: directory, from: "phone", to: "scanner")
     }

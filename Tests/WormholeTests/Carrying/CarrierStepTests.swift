@@ -60,7 +60,7 @@ import WormholeSyscalls
     for number in 1...2 {
       try phone.peer("printer").send(number, .quick())
       let name = try #require(try printer.waiting().first)
-      try storage.replace(name.text, in: directory, by: bytes(of: name), sync: false)
+      try storage.replace(name.text, in: directory.descriptor, by: bytes(of: name), sync: false)
       try printer.remove(waiting: name)
       let arrival = try carrier.arrivalName(of: name)
       #expect(try carrier.deliver(name.text, in: directory, as: arrival, to: .member("scanner")))

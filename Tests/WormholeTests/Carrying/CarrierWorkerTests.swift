@@ -150,7 +150,7 @@ import WormholeSyscalls
     let directory = try storage.bridge(["in"])
     let carried = try CarriedMessage(names[0], bytes, .default).delivered(
       from: .string("from 1"), expires: Date() + 3600, isRepeated: false)
-    try storage.replace(names[0].text, in: directory, by: carried, sync: true)
+    try storage.replace(names[0].text, in: directory.descriptor, by: carried, sync: true)
     let arrival = try carrier.arrivalName(of: names[0])
     #expect(
       try carrier.deliver(names[0].text, in: directory, as: arrival, to: .member("scanner")))

@@ -35,7 +35,7 @@ import WormholeSyscalls
     let content = try message.delivered(from: origin, expires: nil)
     let storage = meeting.container.storage
     let directory = try storage.bridge(["in"])
-    try storage.replace(file, in: directory, by: content, sync: false)
+    try storage.replace(file, in: directory.descriptor, by: content, sync: false)
     let name = try carrier.arrivalName(of: sent)
     #expect(
       try carrier.lend(
