@@ -401,7 +401,7 @@ final class QueueWorker: Stoppable {
     }
     inbox.stop()
     due.stop()
-    for one in watches.withLock({ $0.takeAll() }) { one.stop() }
+    for one in watches.withLock({ exchange(&$0, with: []) }) { one.stop() }
     patrol.withLock { $0.take() }?.stop()
     runner.end()
     for resume in asking { resume() }
@@ -432,11 +432,5 @@ final class QueueWorker: Stoppable {
 
   func log(_ level: LogLevel, _ error: WormholeError, _ name: MessageName) {
     container.log(level, error, about: LogSubject(member: queue.name, message: name.id))
-  }
-}
-
-extension Array {
-  fileprivate mutating func takeAll() -> [Element] {
-    return exchange(&self, with: [])
   }
 }

@@ -133,7 +133,9 @@ package final class MailboxFeed: Sendable {
       // A worker's claim of the next attempt follows the end of the one before. A member renames
       // the claim, and, for a return to the attempt before, renames the claim back.
       let next = all.last {
-        holder === home ? $0.attempt > claim.attempt : !$0.isSameAttempt(as: claim)
+        holder === home
+          ? $0.attempt > claim.attempt
+          : $0.attempt != claim.attempt || $0.isInterrupted != claim.isInterrupted
       }
       // A renewed claim has another name: the message is claimed as before.
       let isRenewed = all.count > 1 && next == nil
@@ -188,10 +190,6 @@ package final class MailboxFeed: Sendable {
     compareWorkers()
   }
 
-  private func isKnown(_ worker: String) -> Bool {
-    state.withLock { $0.workers[worker] != nil }
-  }
-
   private func reportWorkers(_ names: [String]) {
     workerTurn.withLock { _ in
       check(names.unique.compactMap { MemberDirectory.WorkerName($0) }, isTold: true)
@@ -228,7 +226,7 @@ package final class MailboxFeed: Sendable {
           reportEnd(of: name.text)
           continue
         }
-        guard !isKnown(name.text) else { continue }
+        guard state.withLock({ $0.workers[name.text] == nil }) else { continue }
         try add(worker: worker)
         let isOld = state.withLock { $0.unopened.remove(name.text) != nil }
         if isTold, !isOld { tell(.workerJoined, sender: nil) }
@@ -267,12 +265,6 @@ package final class MailboxFeed: Sendable {
       return state.feeds + state.workers.values
     }
     for feed in feeds { feed.stop() }
-  }
-}
-
-extension ClaimedName {
-  fileprivate func isSameAttempt(as other: ClaimedName) -> Bool {
-    attempt == other.attempt && isInterrupted == other.isInterrupted
   }
 }
 

@@ -145,22 +145,18 @@ package final class AccessExecutor: @unchecked Sendable {
           event = try perform(action)
         } catch {
           if error as? Errno == .noSuchFile { room.lookAtDirectories() }
-          fail(
-            error as? WormholeError
-              ?? (error as? Errno).map {
-                WormholeError($0, Self.operation, request.subject, accessesIn: container)
-              }
-              ?? WormholeError(.system, Self.operation, request.subject, because: "\(error)"))
+          failure =
+            failure ?? error as? WormholeError
+            ?? (error as? Errno).map {
+              WormholeError($0, Self.operation, request.subject, accessesIn: container)
+            }
+            ?? WormholeError(.system, Self.operation, request.subject, because: "\(error)")
           event = .failed
         }
         if event == .failed, case .leave = action, let name { room.leave(name) }
         action = machine.next(event, after: action)
       }
     }
-  }
-
-  private func fail(_ error: WormholeError) {
-    if failure == nil { failure = error }
   }
 
   private func perform(

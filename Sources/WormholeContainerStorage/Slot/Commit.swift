@@ -238,7 +238,9 @@ struct Commit {
   private func settle(_ error: Errno) throws(Errno) -> CommitOutcome {
     switch error {
     case .noSuchFile:
-      guard try isStaged() else { return .superseded }
+      guard try ignoring(.noSuchFile, staging.descriptor.status(of: Self.next)) != nil else {
+        return .superseded
+      }
       do throws(Errno) {
         try moveIn(.notReplacing)
         return .committed
@@ -254,10 +256,6 @@ struct Commit {
       try? staging.descriptor.unlink(Self.next)
       throw error
     }
-  }
-
-  private func isStaged() throws(Errno) -> Bool {
-    try ignoring(.noSuchFile, staging.descriptor.status(of: Self.next)) != nil
   }
 
   // MARK: The old value

@@ -303,7 +303,7 @@ struct LockExecutor {
         "took over the lock of \(slot.title) '\(slot.name)' as generation \(generation)"
           + (before.map { " from \($0)" } ?? ""), about: slot.logSubject)
       // Through FUSE and NFS the name may lead to a different file, which is not locked yet.
-      guard isSameFileThroughLinks else {
+      guard !locks.descriptor.isRelayed else {
         try? file.unlock()
         return .existed
       }
@@ -311,11 +311,6 @@ struct LockExecutor {
       state.stint.begin()
       return .made
     } ?? .existed
-  }
-
-  /// Whether a lock on a file is visible through all names of the file.
-  private var isSameFileThroughLinks: Bool {
-    !state.locks!.descriptor.isRelayed
   }
 
   private mutating func openStaging(_ generation: Int) throws(Errno) -> LockMachine.Event {
