@@ -9,54 +9,38 @@ extension BinaryWriter {
 
   /// Writes an integer: below zero in eight bytes, otherwise in as few as hold it without a sign.
   func add(_ value: Int64) -> UInt32 {
-    let object = begin()
     switch value {
-    case 0...0xFF:
-      bytes.append(0x10)
-      bytes.append(UInt8(value))
-    case 0...0xFFFF:
-      bytes.append(0x11)
-      bytes.append(number: UInt16(value))
-    case 0...0xFFFF_FFFF:
-      bytes.append(0x12)
-      bytes.append(number: UInt32(value))
-    default:
-      bytes.append(0x13)
-      bytes.append(number: value)
+    case 0...0xFF: add(0x10, UInt8(value))
+    case 0...0xFFFF: add(0x11, UInt16(value))
+    case 0...0xFFFF_FFFF: add(0x12, UInt32(value))
+    default: add(0x13, value)
     }
+  }
+
+  /// Writes the first byte of an object, and a number.
+  @inline(__always)
+  private func add(
+    _ marker: UInt8, _ number: some FixedWidthInteger & BitwiseCopyable
+  ) -> UInt32 {
+    let object = begin()
+    bytes.append(marker)
+    bytes.append(number: number)
     return object
   }
 
   /// Writes an integer beyond `Int64` in sixteen bytes, because eight would be read as negative.
   func add(_ value: UInt64) -> UInt32 {
     if let small = Int64(exactly: value) { return add(small) }
-    let object = begin()
-    bytes.append(0x14)
-    bytes.append(number: UInt64(0))
+    let object = add(0x14, UInt64(0))
     bytes.append(number: value)
     return object
   }
 
-  func add(_ value: Double) -> UInt32 {
-    let object = begin()
-    bytes.append(0x23)
-    bytes.append(number: value.bitPattern)
-    return object
-  }
+  func add(_ value: Double) -> UInt32 { add(0x23, value.bitPattern) }
 
-  func add(_ value: Float) -> UInt32 {
-    let object = begin()
-    bytes.append(0x22)
-    bytes.append(number: value.bitPattern)
-    return object
-  }
+  func add(_ value: Float) -> UInt32 { add(0x22, value.bitPattern) }
 
-  func add(_ value: Date) -> UInt32 {
-    let object = begin()
-    bytes.append(0x33)
-    bytes.append(number: value.timeIntervalSinceReferenceDate.bitPattern)
-    return object
-  }
+  func add(_ value: Date) -> UInt32 { add(0x33, value.timeIntervalSinceReferenceDate.bitPattern) }
 
   func add(_ value: Data) -> UInt32 {
     let object = begin()
