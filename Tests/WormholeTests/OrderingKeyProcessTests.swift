@@ -100,7 +100,8 @@ import WormholeSyscalls
   @Test func aCancellationLosesAgainstTheNextClaim() throws {
     let sent = try queue.send(1, .quick { $0.orderingKey = "a" })
     let home = try meeting.container.storage.member("jobs", in: .queues)
-    let name = try #require(MessageName(try #require(meeting.names("queues/jobs/inbox").first)))
+    let file = try #require(try meeting.names("queues/jobs/inbox").first)
+    let name = try #require(MessageName(file))
     let returned = ClaimedName(name, attempt: 0, claim: 1).text
     #expect(try home.move(name.text, from: .inbox, .claimed, as: returned))
     let (pause, outcome) = (FaultPause(), Heard<Cancellation?>())
