@@ -260,11 +260,12 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     }
   }
 
-  /// Lets a listener continue in the next container of the group; returns false if none exists.
+  /// Lets a listener continue in the next container of the group; returns false if none exists, or
+  /// if it cannot be watched yet.
   fileprivate func continueListening(_ listener: MessageListener) -> Bool {
     guard SharedOpenings.hasContainer(group) else { return false }
     start(listener)
-    return true
+    return listener.isWatching
   }
 
   /// Restarts all listeners after the messenger was replaced.
@@ -339,7 +340,7 @@ private struct WeakWormhole: @unchecked Sendable {
   /// Tries at growing intervals, because no notice tells of a new container; makes none.
   private func startLater(_ listener: MessageListener, _ pause: Duration) {
     DispatchQueue.global().soon(after: pause) { [self, weak listener] in
-      guard let object, let listener, listener.isWatching else { return }
+      guard let object, let listener, !listener.isStopped else { return }
       if !object.continueListening(listener) {
         startLater(listener, min(pause * 2, .seconds(60)))
       }

@@ -35,6 +35,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   }
 
   private struct Place {
+    let container: SharedContainer
     let channel: Channel<PropertyListValue>
     let alias: Alias
     let source: MessageVersion.ChannelIdentity
@@ -160,11 +161,19 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     do {
       let result = try body()
       if isDone(result) || before.storage.isInPlace { return result }
-    } catch let error as WormholeError where error.code == .notAContainer {}
-    opened.withLock { if $0?.container === before { $0 = nil } }
+    } catch {
+      // A write finds that a directory is missing, a read that the container is.
+      if before.storage.isInPlace { throw error }
+    }
+    leave(before)
+    return try body()
+  }
+
+  /// Lets the next call open the group's next container.
+  private func leave(_ container: SharedContainer) {
+    opened.withLock { if $0?.container === container { $0 = nil } }
     // Channels of the removed container would keep its files open.
     kept.withLock { $0 = [:] }
-    return try body()
   }
 
   private func writing<Result>(_ place: Place, _ body: () throws -> Result) throws -> Result {
@@ -199,6 +208,8 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     _ handler: @escaping @Sendable (UncheckedBox<Any?>?, MessageVersion) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Subscription {
+    let container = try open().container
+    if !container.storage.isInPlace { leave(container) }
     let place = try place(identifier)
     let source = place.source
     return try place.channel.watch(initial: false) { snapshot in
@@ -218,11 +229,15 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
 
   private func place(_ identifier: String) throws(WormholeError) -> Place {
     let key = Array(identifier.utf8)
-    if let place = kept.withLock({ $0[key] }) { return place }
     let opened = try open()
+    // Another thread may have kept a channel of a removed container.
+    if let place = kept.withLock({ $0[key] }), place.container === opened.container {
+      return place
+    }
     let name = try opened.messages.name(of: identifier)
     let place = Place(
-      channel: opened.container.channel(name), alias: try alias(identifier, opened),
+      container: opened.container, channel: opened.container.channel(name),
+      alias: try alias(identifier, opened),
       source: MessageVersion.ChannelIdentity(opened.container.storage, name: name))
     kept.withLock { kept in
       // Programs use a few identifiers; a program that invents new identifiers all the time fills

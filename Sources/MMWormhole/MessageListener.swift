@@ -96,6 +96,8 @@ final class MessageListener: Sendable {
 
   var isWatching: Bool { state.withLock { $0.watching != nil } }
 
+  var isStopped: Bool { state.withLock { $0.hearer == nil } }
+
   /// Replaces the closure; the new one also receives pending messages, on its own actor if it has
   /// one.
   ///

@@ -221,4 +221,21 @@ import Wormhole
     }
     wormhole.stopListeningForMessage(withIdentifier: "m")
   }
+
+  /// No call of its own shows to an object that only listens that the container is gone.
+  @Test(.blocking) func anObjectThatOnlyListensContinuesInTheNextContainer() throws {
+    let (listening, passing) = (try wormhole(), try wormhole())
+    let heard = Heard<String>()
+    listening.listenerQueue = DispatchQueue(label: "listener")
+    listening.listenForMessage(withIdentifier: "m") { heard.add("\($0 ?? "nothing")") }
+    passing.passMessageObject("one" as NSString, identifier: "m")
+    try heard.wait("the first") { $0 == ["one"] }
+    let directory = try SharedContainer(group: group).directory
+    try FileManager.default.removeItem(atPath: directory)
+    try eventually("the listener continues") {
+      passing.passMessageObject("two" as NSString, identifier: "m")
+      return heard.all.contains("two")
+    }
+    listening.stopListeningForMessage(withIdentifier: "m")
+  }
 }
