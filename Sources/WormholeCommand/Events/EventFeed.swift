@@ -128,10 +128,11 @@ final class EventFeed: Sendable {
   private func tellOfLoss(_ name: String, always: Bool = false) {
     let isNew = state.withLock { state in
       let now = Instant.now
-      defer { state.lastLoss = now }
-      return state.lastLoss.map { now - $0 > .seconds(1) } ?? true
+      guard always || state.lastLoss.map({ now - $0 > .seconds(1) }) ?? true else { return false }
+      state.lastLoss = now
+      return true
     }
-    if isNew || always { tell(.init(.lost, "lost", name, "events are missing")) }
+    if isNew { tell(.init(.lost, "lost", name, "events are missing")) }
   }
 
   // MARK: Members
