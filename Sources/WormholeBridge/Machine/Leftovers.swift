@@ -132,6 +132,8 @@ enum Leftovers {
         try flow.remove(file)
         continue
       }
+      // The call is repeated for as long as the directory is closed.
+      if rest.count == record.entries.count { continue }
       let left = FlowRecord(
         flow: record.flow, first: record.first, before: record.before, entries: rest)
       try flow.replace(file, by: left.propertyList)
