@@ -42,6 +42,17 @@ import WormholeSyscalls
     #expect(try container.removeChannel("number", writtenBefore: .distantFuture))
   }
 
+  /// The previous value stands in for the damaged one, whose time is unknown.
+  @Test func aDamagedValueIsNotAsOldAsThePreviousOne() throws {
+    let meeting = try Meeting()
+    let number = meeting.container.channel("number", of: Int.self)
+    for value in 1...2 { try number.put(value, durability: .power) }
+    try meeting.overwrite("channels/number/value.plist", Array("damaged".utf8))
+    #expect(try number.metadata?.isRecovered == true)
+    #expect(try !meeting.container.removeChannel("number", writtenBefore: .distantFuture))
+    #expect(try number.value == 1)
+  }
+
   @Test func aMemberIsRemovedUnlessSomebodyNeedsIt() throws {
     let member = try container.join(as: "tv")
     #expect(

@@ -94,7 +94,9 @@ extension SharedContainer {
   /// Whether a value was written after a moment, or may have been, as it cannot be read.
   private func isLater(_ content: Slot.Content, than moment: Date, _ reader: SlotReader) -> Bool {
     do throws(WormholeError) {
-      return try reader.metadata(of: content).map { $0.writtenAt > moment } ?? false
+      guard let metadata = try reader.metadata(of: content) else { return false }
+      // An earlier value that stands in for a damaged one says nothing of the damaged one's time.
+      return metadata.isRecovered || metadata.writtenAt > moment
     } catch {
       return true
     }
