@@ -20,6 +20,8 @@ final class GroupDefaults: UserDefaults {
   private struct State {
     var opening: SettingsOpening
     var watching: Subscription?
+    /// Whether another attempt to watch is due.
+    var isAttemptDue = false
   }
 
   /// The registered defaults, for all groups of the process.
@@ -33,7 +35,7 @@ final class GroupDefaults: UserDefaults {
     guard let opening else { return nil }
     (suite, state) = (group, Monitor(State(opening: opening)))
     super.init(suiteName: nil as String?)
-    watch(opening)
+    if !watch(opening) { watchLater(.seconds(1)) }
   }
 
   deinit { state.withLock { $0.watching.take() }?.stop() }
@@ -51,13 +53,14 @@ final class GroupDefaults: UserDefaults {
       if state.opening === known { state.opening = next }
       return state.opening
     }
-    if present === next { watch(next) }
+    if present === next, !watch(next) { watchLater(.seconds(1)) }
     return present
   }
 
   private var stored: Defaults { opening.stored }
 
-  private func watch(_ opening: SettingsOpening) {
+  /// - Returns: whether the system has permitted the watch.
+  private func watch(_ opening: SettingsOpening) -> Bool {
     let note = ChangeNote(self)
     let watching = SilentCall.attempt {
       try opening.stored.watchVersion { version in
@@ -67,19 +70,38 @@ final class GroupDefaults: UserDefaults {
         guard error.code == .notAContainer else { return }
         opening.isGone.withLock { $0 = true }
         // The pause lets the program end its removal.
-        note.follow(after: .seconds(1))
+        note.object?.watchLater(.seconds(1))
       }
     }
     let gone = state.withLock { state in
       state.opening === opening ? exchange(&state.watching, with: watching) : watching
     }
     gone?.stop()
+    return watching != nil
   }
 
-  /// Continues in the next container of the group; returns false while there is none.
-  fileprivate func continueIfPossible() -> Bool {
+  /// Attempts to watch after a pause, unless an attempt is due already.
+  ///
+  /// The attempts follow each other at growing intervals, because no notice tells of a new
+  /// container, or of the end of a shortage.
+  private func watchLater(_ pause: Duration) {
+    guard !state.withLock({ exchange(&$0.isAttemptDue, with: true) }) else { return }
+    let note = ChangeNote(self)
+    DispatchQueue.global().soon(after: pause) {
+      guard let object = note.object else { return }
+      object.state.withLock { $0.isAttemptDue = false }
+      guard object.watchesNow() else { return object.watchLater(min(pause * 2, .seconds(60))) }
+      // A change in the meantime was not noticed.
+      note.post()
+    }
+  }
+
+  /// Watches the group's present container, unless it is watched already; makes no container.
+  private func watchesNow() -> Bool {
     guard SharedOpenings.hasContainer(suite) else { return false }
-    return !opening.isGone.withLock { $0 }
+    let opening = opening
+    guard !opening.isGone.withLock({ $0 }) else { return false }
+    return state.withLock { $0.watching != nil } || watch(opening)
   }
 
   // MARK: Reading
@@ -275,26 +297,13 @@ final class GroupDefaults: UserDefaults {
 // The object is only passed on, to the observers of its notifications. The reference is weak, so a
 // watch does not retain the object.
 private struct ChangeNote: @unchecked Sendable {
-  private weak var defaults: UserDefaults?
+  private(set) weak var object: GroupDefaults?
 
-  init(_ defaults: UserDefaults) { self.defaults = defaults }
+  init(_ object: GroupDefaults) { self.object = object }
 
   func post() {
-    guard let defaults else { return }
-    NotificationCenter.default.post(name: UserDefaults.didChangeNotification, object: defaults)
-  }
-
-  /// Lets the object continue in the next container of the group, and posts the notification then.
-  ///
-  /// Tries at growing intervals, because no notice tells of a new container; makes none.
-  func follow(after pause: Duration) {
-    DispatchQueue.global().soon(after: pause) { [self] in
-      guard let object = defaults as? GroupDefaults else { return }
-      guard object.continueIfPossible() else {
-        return follow(after: min(pause * 2, .seconds(60)))
-      }
-      post()
-    }
+    guard let object else { return }
+    NotificationCenter.default.post(name: UserDefaults.didChangeNotification, object: object)
   }
 }
 

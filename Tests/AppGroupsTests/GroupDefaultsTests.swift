@@ -62,6 +62,33 @@ import WormholeSyscalls
     #expect(opened?.integer(forKey: "n") == 5)
   }
 
+  /// The program receives no error, and does not open the settings again.
+  @Test(.blocking) func aWatchThatTheSystemRefusesIsRetried() throws {
+    let group = "group.test.\(UUID().uuidString)"
+    // The container is open when the system refuses the watch.
+    _ = UserDefaults(suiteName: group)
+    var opened: UserDefaults?
+    let rule = FaultRule(.duplicate, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { opened = UserDefaults(suiteName: group) }
+    let object = try #require(opened)
+    let observed = Heard<Int>()
+    let (center, name) = (NotificationCenter.default, UserDefaults.didChangeNotification)
+    let observer = center.addObserver(forName: name, object: object, queue: nil) { _ in
+      observed.add(1)
+    }
+    defer { center.removeObserver(observer) }
+    let other = try #require(UserDefaults(suiteName: group))
+    var number = 0
+    try eventually("the object observes") {
+      number += 1
+      other.set(number, forKey: "n")
+      return observed.count > 0
+    }
+    let before = observed.count
+    other.set(0, forKey: "n")
+    try observed.wait("the next change") { $0.count > before }
+  }
+
   /// As long as nothing has changed, a look at the file's name is all.
   @Test(.blocking) func anUnchangedFileIsNotReadAgain() throws {
     defaults.set(5, forKey: "n")
