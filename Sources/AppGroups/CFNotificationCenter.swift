@@ -66,11 +66,10 @@ public final class CFNotificationCenter: Sendable {
   fileprivate func add(
     _ pointer: UInt?, _ name: CFNotificationName, _ callback: Callback
   ) {
-    let observation = SilentCall.attempt {
-      try DarwinNotification(name.rawValue).observe(in: callback.isolation) { [unowned self] in
-        callback.body(
-          self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
-      }
+    let notification = DarwinNotification(name.rawValue)
+    let observation = notification.observe(retryingIn: callback.isolation) { [unowned self] in
+      callback.body(
+        self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
     }
     guard let observation else { return }
     observers.withLock {

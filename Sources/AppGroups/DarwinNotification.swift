@@ -40,16 +40,35 @@ public struct DarwinNotification: Hashable, Sendable {
     on queue: DispatchQueue = .main, in isolation: Isolation,
     _ handler: @escaping @Sendable () -> Void
   ) throws(WormholeError) -> AnyCancellable {
+    let (observation, cancellable) = makeObservation(on: queue, in: isolation, handler)
+    try observation.watch()
+    return cancellable
+  }
+
+  /// Does the same on the main queue, for a caller that receives no error: a watch that the system
+  /// refuses is tried again.
+  ///
+  /// - Returns: nil if no watch will ever be possible.
+  func observe(
+    retryingIn isolation: Isolation, _ handler: @escaping @Sendable () -> Void
+  ) -> AnyCancellable? {
+    let (observation, cancellable) = makeObservation(on: .main, in: isolation, handler)
+    return observation.watchNowOrLater() ? cancellable : nil
+  }
+
+  private func makeObservation(
+    on queue: DispatchQueue, in isolation: Isolation, _ handler: @escaping @Sendable () -> Void
+  ) -> (DarwinObservation, AnyCancellable) {
     let callbacks = CallbackQueue(queue, for: "the notification '\(name)'")
     let gate = Gate()
     let observation = DarwinObservation(name) {
       isolation.run(on: callbacks) { if gate.isOpen { handler() } }
     }
-    try observation.watch()
-    return AnyCancellable {
+    let cancellable = AnyCancellable {
       observation.cancel()
       gate.close()
     }
+    return (observation, cancellable)
   }
 }
 
@@ -91,6 +110,22 @@ private final class DarwinObservation: Sendable {
       return state.watching
     }
     gone?.stop()
+  }
+
+  /// - Returns: whether the watch has begun, or will be tried again.
+  func watchNowOrLater() -> Bool {
+    var isRetried = false
+    let watched: Void? = SilentCall.attempt { () throws(WormholeError) in
+      do throws(WormholeError) {
+        try watch()
+      } catch {
+        isRetried = error.code != .invalidName
+        throw error
+      }
+    }
+    guard watched == nil else { return true }
+    if isRetried { watchLater(.seconds(1)) }
+    return isRetried
   }
 
   /// Tries until it succeeds, at growing intervals, because no notice tells that it is possible

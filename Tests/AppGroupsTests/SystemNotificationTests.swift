@@ -142,6 +142,30 @@ import WormholeSyscalls
     for observer in observers { center.removeObserver(observer) }
   }
 
+  /// The caller receives no error, and does not register again.
+  @Test func aDarwinObservationThatTheSystemRefusesIsRetried() throws {
+    let center = CFNotificationCenterGetDarwinNotifyCenter()
+    let mark = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
+    defer {
+      CFNotificationCenterRemoveEveryObserver(center, mark)
+      mark.deallocate()
+    }
+    let heard = Heard<String>()
+    let rule = FaultRule(nil, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) {
+      CFNotificationCenterAddObserver(
+        center, mark, { _, _, name, _, _ in heard.add(name?.rawValue ?? "none") }, name, nil,
+        .deliverImmediately)
+    }
+    // A post before the observer watches is not stored.
+    try eventually("a post arrives") {
+      CFNotificationCenterPostNotification(
+        center, CFNotificationName(rawValue: name), nil, nil, true)
+      return !heard.all.isEmpty
+    }
+    #expect(heard.all.first == name)
+  }
+
   /// As `ownCenter`: its first observer learns the last post before the registration.
   private static let lateCenter = DistributedNotificationCenter()
 
