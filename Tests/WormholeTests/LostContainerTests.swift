@@ -124,6 +124,22 @@ import WormholeSyscalls
     #expect(try failure { _ = try other.value }.code == .notAContainer)
   }
 
+  /// A program that opens the container again after a removal must be able to notice it.
+  @Test func writingInAContainerThatIsGoneIsAnError() throws {
+    let meeting = try Meeting()
+    let container = meeting.container
+    let number = container.channel("number", of: Int.self)
+    try number.put(1)
+    #expect(try run("rm", ["-r", meeting.path]).status == .exited(0))
+    #expect(try failure { try number.put(2) }.code == .notAContainer)
+    let other = container.channel("other", of: Int.self)
+    #expect(try failure { try other.put(2) }.code == .notAContainer)
+    let settings = container.defaults("suite")
+    let refused = try failure { try settings.set(2, forKey: "key") }
+    #expect(refused.code == .notAContainer)
+    #expect(refused.description.contains(meeting.path))
+  }
+
   /// As `wormhole work`, which ends with the reason; nothing is sent to wake the worker.
   @Test(arguments: [Way.moved, .replaced])
   func whoeverWorksOnAQueueIsToldWhyItEnds(_ way: Way) throws {

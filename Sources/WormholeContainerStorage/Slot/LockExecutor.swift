@@ -53,7 +53,7 @@ struct LockExecutor {
             event = .begin
             continue
           }
-          fail(WormholeError(error, operation, slot))
+          fail(error)
           event = .failed
         }
       }
@@ -134,6 +134,12 @@ struct LockExecutor {
 
   mutating func fail(_ error: WormholeError) {
     if failure == nil { failure = error }
+  }
+
+  /// Records the failure of a system call; in a removed container, the error says so.
+  mutating func fail(_ error: Errno) {
+    let end = error == .noSuchFile ? slot.container.endIfRemoved(slot.folder) : nil
+    fail(end?.error(operation, slot.name) ?? WormholeError(error, operation, slot))
   }
 
   private mutating func perform(_ action: LockMachine.Action) throws(Errno) -> LockMachine.Event {

@@ -185,7 +185,7 @@ private struct ChangeRun {
         return wasCapped ? .outlasted : .superseded
       }
     } catch {
-      executor.fail(WormholeError(error, executor.operation, slot))
+      executor.fail(error)
       return .failed
     }
   }
