@@ -240,12 +240,36 @@ final class GroupDefaults: UserDefaults {
     }
   }
 
+  /// Changes the settings, in the group's next container if a program has removed the one that is
+  /// open.
+  ///
   /// - Parameter body: returns the new version; nil without a change.
   private func commit(_ body: (Defaults) throws(WormholeError) -> Int?) {
-    let opening = opening
+    let known = opening
+    guard !commit(in: known, isLast: false, body) else { return }
+    // The watch may report the removal a moment later.
+    known.isGone.withLock { $0 = true }
+    _ = commit(in: opening, isLast: true, body)
+  }
+
+  /// - Returns: false if a program has removed the container, which the log reports only if this is
+  ///   the last attempt.
+  private func commit(
+    in opening: SettingsOpening, isLast: Bool, _ body: (Defaults) throws(WormholeError) -> Int?
+  ) -> Bool {
+    var isGone = false
     opening.own.begin()
-    let version = SilentCall.attempt { () throws(WormholeError) in try body(opening.stored) }
+    let version: Int?? = SilentCall.attempt { () throws(WormholeError) -> Int? in
+      do throws(WormholeError) {
+        return try body(opening.stored)
+      } catch {
+        guard error.code == .notAContainer, !isLast else { throw error }
+        isGone = true
+        return nil
+      }
+    }
     if opening.own.end(with: version.flatMap(\.self)) { ChangeNote(self).post() }
+    return !isGone
   }
 
   /// There is no write to wait for: a value that was set is visible to all programs at once.
