@@ -42,10 +42,13 @@ final class GroupDefaults: UserDefaults {
 
   // MARK: The container
 
-  /// The settings in the group's present container.
-  private var opening: SettingsOpening {
+  /// Returns the settings in the group's present container.
+  ///
+  /// - Parameter isMaking: whether a missing container is made. A read makes none: the removal of
+  ///   the group's directory may be in progress, and would fail.
+  private func opening(making isMaking: Bool) -> SettingsOpening {
     let known = state.withLock { $0.opening }
-    guard known.isGone.withLock({ $0 }),
+    guard known.isGone.withLock({ $0 }), isMaking || SharedOpenings.hasContainer(suite),
       let next = SilentCall.attempt({ try SettingsOpening(suite) })
     else { return known }
     // Another thread may have opened the container at the same time.
@@ -57,20 +60,26 @@ final class GroupDefaults: UserDefaults {
     return present
   }
 
-  private var stored: Defaults { opening.stored }
+  /// The settings for a read; nil while the group has no container.
+  private var stored: Defaults? {
+    let opening = opening(making: false)
+    return opening.isGone.withLock { $0 } ? nil : opening.stored
+  }
 
   /// - Returns: whether the system has permitted the watch.
   private func watch(_ opening: SettingsOpening) -> Bool {
     let note = ChangeNote(self)
     let watching = SilentCall.attempt {
-      try opening.stored.watchVersion { version in
-        if opening.own.isNews(version) { note.post() }
-      } failure: { error in
-        DropInLog.tell(.error, error)
-        guard error.code == .notAContainer else { return }
-        opening.isGone.withLock { $0 = true }
-        // The pause lets the program end its removal.
-        note.object?.watchLater(.seconds(1))
+      try opening.noticingEnd { () throws(WormholeError) in
+        try opening.stored.watchVersion { version in
+          if opening.own.isNews(version) { note.post() }
+        } failure: { error in
+          DropInLog.tell(.error, error)
+          guard error.code == .notAContainer else { return }
+          opening.isGone.withLock { $0 = true }
+          // The pause lets the program end its removal.
+          note.object?.watchLater(.seconds(1))
+        }
       }
     }
     let gone = state.withLock { state in
@@ -98,8 +107,7 @@ final class GroupDefaults: UserDefaults {
 
   /// Watches the group's present container, unless it is watched already; makes no container.
   private func watchesNow() -> Bool {
-    guard SharedOpenings.hasContainer(suite) else { return false }
-    let opening = opening
+    let opening = opening(making: false)
     guard !opening.isGone.withLock({ $0 }) else { return false }
     return state.withLock { $0.watching != nil } || watch(opening)
   }
@@ -113,7 +121,7 @@ final class GroupDefaults: UserDefaults {
   private func value(_ key: String) -> PropertyListValue? {
     if let given = arguments[key], let value = try? PropertyListValue(any: given) { return value }
     let value: PropertyListValue?? = SilentCall.attempt { () throws(WormholeError) in
-      try stored.all()[key]
+      try stored?.all()[key]
     }
     return value.flatMap(\.self) ?? Self.registered.withLock { $0[key] }
   }
@@ -186,7 +194,7 @@ final class GroupDefaults: UserDefaults {
   }
 
   override func dictionaryRepresentation() -> [String: Any] {
-    let values = SilentCall.attempt { try stored.dictionaryRepresentation() }
+    let values = SilentCall.attempt { try stored?.dictionaryRepresentation() }.flatMap(\.self)
     return Self.registered.withLock { $0 }.merging(values ?? [:]) { $1 }.mapValues(\.foundation)
       .merging(arguments) { $1 }
   }
@@ -245,11 +253,9 @@ final class GroupDefaults: UserDefaults {
   ///
   /// - Parameter body: returns the new version; nil without a change.
   private func commit(_ body: (Defaults) throws(WormholeError) -> Int?) {
-    let known = opening
-    guard !commit(in: known, isLast: false, body) else { return }
+    let isDone = commit(in: opening(making: true), isLast: false, body)
     // The watch may report the removal a moment later.
-    known.isGone.withLock { $0 = true }
-    _ = commit(in: opening, isLast: true, body)
+    if !isDone { _ = commit(in: opening(making: true), isLast: true, body) }
   }
 
   /// - Returns: false if a program has removed the container, which the log reports only if this is
@@ -261,7 +267,7 @@ final class GroupDefaults: UserDefaults {
     opening.own.begin()
     let version: Int?? = SilentCall.attempt { () throws(WormholeError) -> Int? in
       do throws(WormholeError) {
-        return try body(opening.stored)
+        return try opening.noticingEnd { () throws(WormholeError) in try body(opening.stored) }
       } catch {
         guard error.code == .notAContainer, !isLast else { throw error }
         isGone = true
@@ -290,7 +296,7 @@ final class GroupDefaults: UserDefaults {
 
   override func persistentDomain(forName domainName: String) -> [String: Any]? {
     guard domainName == suite else { return super.persistentDomain(forName: domainName) }
-    let values = SilentCall.attempt { try stored.all() }
+    let values = SilentCall.attempt { try stored?.all() }.flatMap(\.self)
     return values.flatMap { $0.isEmpty ? nil : $0.mapValues(\.foundation) }
   }
 
@@ -341,5 +347,17 @@ private final class SettingsOpening: Sendable {
 
   init(_ group: String) throws(WormholeError) {
     stored = try SharedOpenings.group(group).defaults(group)
+  }
+
+  /// Runs a body, and notes the removal of the container if it makes the body fail.
+  func noticingEnd<Result>(
+    _ body: () throws(WormholeError) -> Result
+  ) throws(WormholeError) -> Result {
+    do throws(WormholeError) {
+      return try body()
+    } catch {
+      if error.code == .notAContainer { isGone.withLock { $0 = true } }
+      throw error
+    }
   }
 }

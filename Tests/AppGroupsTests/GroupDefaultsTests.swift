@@ -122,6 +122,31 @@ import WormholeSyscalls
     try observed.wait("the change by another object") { $0.count > before }
   }
 
+  /// The removal of the directory would fail if a read made the container again in the middle.
+  @Test(.blocking) func aReadDuringTheRemovalMakesNoContainer() throws {
+    defaults.set(5, forKey: "n")
+    let manager = FileManager.default
+    let directory = try #require(
+      manager.containerURL(forSecurityApplicationGroupIdentifier: group))
+    func read(for time: Duration) throws {
+      let end = Instant.now + time
+      try eventually("a while passes") {
+        _ = defaults.integer(forKey: "n")
+        return Instant.now > end
+      }
+    }
+    // The container ends with this file, and its directory is removed later.
+    try manager.removeItem(
+      at: directory.appendingPathComponent(".wormhole/container.plist"))
+    try read(for: .milliseconds(500))
+    try manager.removeItem(at: directory)
+    try read(for: .seconds(2))
+    #expect(!manager.fileExists(atPath: directory.path))
+    #expect(defaults.integer(forKey: "n") == 0)
+    again.set(7, forKey: "n")
+    try eventually("the object continues") { defaults.integer(forKey: "n") == 7 }
+  }
+
   @Test(.blocking) func everyTypeComesBackAsItWasSet() throws {
     defaults.set("text", forKey: "text")
     defaults.set(7, forKey: "int")
