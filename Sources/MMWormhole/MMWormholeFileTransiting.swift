@@ -128,7 +128,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   }
 
   func message(_ identifier: String) throws -> Any? {
-    try inContainer(isDone: { $0 != nil }) {
+    try inContainer(isDone: { $0 != nil }, otherwise: { nil }) {
       let place = try place(identifier)
       guard let coordinator else { return try message(at: place, identifier) }
       return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
@@ -153,9 +153,13 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ///
   /// Only a write always fails in a removed container: a passed message costs no further look.
   ///
-  /// - Parameter isDone: whether a result shows that the container is still there.
+  /// - Parameters:
+  ///   - isDone: whether a result shows that the container is still there.
+  ///   - otherwise: returns the result of a read while the group has no container. A read makes
+  ///     none: the removal of the group's directory may be in progress, and would fail.
   private func inContainer<Result>(
-    isDone: (Result) -> Bool = { _ in true }, _ body: () throws -> Result
+    isDone: (Result) -> Bool = { _ in true }, otherwise: (() -> Result)? = nil,
+    _ body: () throws -> Result
   ) throws -> Result {
     let before = try open().container
     do {
@@ -165,6 +169,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
       // A write finds that a directory is missing, a read that the container is.
       if before.storage.isInPlace { throw error }
     }
+    if let otherwise, !SharedOpenings.hasContainer(group) { return otherwise() }
     leave(before)
     return try body()
   }
@@ -184,7 +189,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
-    let names = try inContainer(isDone: { !$0.isEmpty }) {
+    let names = try inContainer(isDone: { !$0.isEmpty }, otherwise: { [] }) {
       let opened = try open()
       return try opened.container.channels(prefix: opened.messages.prefix)
         .map { String($0.dropFirst(opened.messages.prefix.count)) }

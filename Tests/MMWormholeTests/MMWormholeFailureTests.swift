@@ -238,4 +238,16 @@ import Wormhole
     }
     listening.stopListeningForMessage(withIdentifier: "m")
   }
+
+  /// The removal of the directory would fail if a read made the container again in the middle.
+  @Test(.blocking) func aReadMakesNoNextContainer() throws {
+    let wormhole = try wormhole()
+    wormhole.passMessageObject("one" as NSString, identifier: "m")
+    let directory = try SharedContainer(group: group).directory
+    try FileManager.default.removeItem(atPath: directory)
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+    wormhole.clearAllMessageContents()
+    #expect(!FileManager.default.fileExists(atPath: directory))
+    #expect(failures.all == [])
+  }
 }
