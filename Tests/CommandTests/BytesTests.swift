@@ -20,6 +20,37 @@ import WormholeSyscalls
         + "wormhole get it --raw >out")
   }
 
+  /// Programs that wait for many events make such pipes, and a terminal is shared by programs.
+  @Test func streamsThatDoNotWaitThemselvesAreWaitedFor() throws {
+    guard Programs.installed("python3") != nil else {
+      return skip("streams that do not wait themselves", because: "there is no python3")
+    }
+    let program = """
+      import os, subprocess
+      def pipe(end):
+          ends = os.pipe()
+          os.set_blocking(ends[end], False)
+          return ends
+      reading, writing = pipe(0)
+      put = subprocess.Popen(["wormhole", "put", "it", "-"], stdin=reading)
+      os.close(reading)
+      try:
+          with open(writing, "wb") as stream: stream.write(b"x" * 3000000)
+      except BrokenPipeError: pass
+      print(put.wait())
+      reading, writing = pipe(1)
+      get = subprocess.Popen(["wormhole", "get", "it", "--raw"], stdout=writing)
+      os.close(writing)
+      with open(reading, "rb") as stream: print(len(stream.read()))
+      print(get.wait())
+      """
+    let stage = try Stage()
+    let outcome = try stage.run(
+      "exec python3 -c \"$PROGRAM\"", environment: ["PROGRAM=\(program)"])
+    #expect(outcome.errors == "")
+    #expect(outcome.output == "0\n3000000\n0\n")
+  }
+
   @Test func bytesThatAreNoTextAreUnchanged() throws {
     let stage = try Stage()
     let file = try stage.directory.descriptor.open("in", [.writeOnly, .create], mode: 0o600)

@@ -18,9 +18,12 @@ package enum StandardStream: CInt, Sendable {
     let stream = rawValue
     var done = 0
     while done < bytes.count {
-      done += try perform(.write) {
-        bytes.withUnsafeBytes {
-          WormholeLibC.write(stream, $0.baseAddress! + done, bytes.count - done)
+      let position = done
+      done += try whenReady { () throws(Errno) in
+        try perform(.write) {
+          bytes.withUnsafeBytes {
+            WormholeLibC.write(stream, $0.baseAddress! + position, bytes.count - position)
+          }
         }
       }
     }
@@ -30,10 +33,29 @@ package enum StandardStream: CInt, Sendable {
   package func read() throws(Errno) -> [UInt8] {
     let stream = rawValue
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    let count = try perform(.read) {
-      buffer.withUnsafeMutableBytes { WormholeLibC.read(stream, $0.baseAddress, $0.count) }
+    let count = try whenReady { () throws(Errno) in
+      try perform(.read) {
+        buffer.withUnsafeMutableBytes { WormholeLibC.read(stream, $0.baseAddress, $0.count) }
+      }
     }
     return Array(buffer[..<count])
+  }
+
+  /// Makes a call, and waits each time that the stream is not ready for the call.
+  ///
+  /// Streams usually wait themselves, but this is a property of the open file: another program that
+  /// has the same terminal or pipe may have changed it. Standard error is not waited for: a log
+  /// entry that cannot be written at once is lost.
+  private func whenReady(_ call: () throws(Errno) -> Int) throws(Errno) -> Int {
+    while true {
+      do throws(Errno) {
+        return try call()
+      } catch {
+        guard error == .wouldBlock, self != .error else { throw error }
+        var awaited = [WaitEntry(rawValue, reads: self == .input, writes: self == .output)]
+        try WaitEntry.wait(for: &awaited, until: nil)
+      }
+    }
   }
 
   /// Whether the stream is a terminal, read by a person.
