@@ -166,7 +166,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
       let result = try body()
       if isDone(result) || before.storage.isInPlace { return result }
     } catch {
-      // A write finds that a directory is missing, a read that the container is.
+      // A coordinated access may find that a directory is missing, any other that the container is.
       if before.storage.isInPlace { throw error }
     }
     if let otherwise, !SharedOpenings.hasContainer(group) { return otherwise() }

@@ -239,6 +239,18 @@ import Wormhole
     listening.stopListeningForMessage(withIdentifier: "m")
   }
 
+  /// Accesses to a file in a directory that is missing cannot be coordinated.
+  @Test(.blocking) func coordinatedMessagesContinueToo() throws {
+    let wormhole = try wormhole(.coordinatedFile)
+    wormhole.passMessageObject("one" as NSString, identifier: "m")
+    let container = URL(fileURLWithPath: try SharedContainer(group: group).directory)
+    try FileManager.default.removeItem(at: container.deletingLastPathComponent())
+    #expect(wormhole.message(withIdentifier: "m") == nil)
+    wormhole.passMessageObject("two" as NSString, identifier: "m")
+    #expect(wormhole.message(withIdentifier: "m") as? String == "two")
+    #expect(failures.all == [])
+  }
+
   /// The removal of the directory would fail if a read made the container again in the middle.
   @Test(.blocking) func aReadMakesNoNextContainer() throws {
     let wormhole = try wormhole()
