@@ -128,7 +128,7 @@ import WormholeSyscalls
     let manager = FileManager.default
     let directory = try #require(
       manager.containerURL(forSecurityApplicationGroupIdentifier: group))
-    func read(for time: Duration) throws {
+    func look(for time: Duration) throws {
       let end = Instant.now + time
       try eventually("a while passes") {
         _ = defaults.integer(forKey: "n")
@@ -138,9 +138,9 @@ import WormholeSyscalls
     // The container ends with this file, and its directory is removed later.
     try manager.removeItem(
       at: directory.appendingPathComponent(".wormhole/container.plist"))
-    try read(for: .milliseconds(500))
+    try look(for: .milliseconds(500))
     try manager.removeItem(at: directory)
-    try read(for: .seconds(2))
+    try look(for: .seconds(2))
     #expect(!manager.fileExists(atPath: directory.path))
     #expect(defaults.integer(forKey: "n") == 0)
     again.set(7, forKey: "n")

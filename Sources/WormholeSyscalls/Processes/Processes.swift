@@ -7,7 +7,7 @@ package enum Processes {
   /// The process ID of the parent; after the end of the parent, the ID of another process.
   package static var parent: Int32 { getppid() }
 
-  /// Makes the kernel kill this process at the end of the thread that started it.
+  /// The user whose rights this process has.
   package static var effectiveUser: UInt32 { geteuid() }
 
   package static func environment(_ name: String) -> String? {
