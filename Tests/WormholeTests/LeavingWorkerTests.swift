@@ -45,4 +45,25 @@ import WormholeSyscalls
     try eventually("the worker has left") { try meeting.names("queues/jobs/workers") == [] }
     #expect(try worker.removeDeadWorker())
   }
+
+  /// Each worker looks at a directory that appears, and removes it if its worker is dead.
+  @Test func aWorkerThatBeginsIsNotTakenForDead() throws {
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let pause = FaultPause()
+    let made = Monitor<String?>(nil)
+    let beginner = try Thread("beginner") {
+      FaultPoints.with([FaultRule(.rename, path: "/workers/", moment: .after, .pause(pause))]) {
+        guard let (worker, presence) = try? home.makeWorker(deadline: nil) else { return }
+        made.signal { $0 = worker.escaped }
+        presence.release()
+      }
+    }
+    try eventually("its directory is visible") { pause.isReached }
+    let visible = try home.workers().filter { $0.escaped != worker.escaped }
+    let removed = try visible.map { try $0.removeDeadWorker() }
+    pause.open()
+    beginner.join()
+    #expect(visible.count == 1 && removed == [false])
+    #expect(made.withLock { $0 } == visible.first?.escaped)
+  }
 }

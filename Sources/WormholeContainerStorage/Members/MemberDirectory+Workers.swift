@@ -50,19 +50,27 @@ extension MemberDirectory {
 
   /// Makes a directory for a new worker, and takes its presence.
   ///
+  /// The presence is taken before the directory becomes visible: at no moment can another worker
+  /// take this one for dead, and remove its directory.
+  ///
   /// - Parameter room: how many messages the worker handles at the same time.
   package func makeWorker(
     deadline: Duration?, room: Int = 1
   ) throws(Errno) -> (home: MemberDirectory, presence: Presence) {
-    // Before the presence is taken, another worker may take this one for dead.
+    // Another tool may remove the directory.
     for _ in 0..<100 {
       let name = WorkerName(
         container.options.environment.randomName(), deadline,
         room: isAway ? min(max(1, room), 1 << 16 - 1) : nil)
       do throws(Errno) {
-        try Self.make(name.text, in: part(.workers), [.claimed], container)
-        guard let home = try worker(name) else { continue }
-        if let presence = try home.takePresence(), try home.isNamed { return (home, presence) }
+        var presence: Presence?
+        try Self.make(name.text, in: part(.workers), [.claimed], container) {
+          directory throws(Errno) in
+          presence = try Self.takeHiddenPresence(in: directory)
+        }
+        guard let home = try worker(name), let presence else { continue }
+        if try home.keeps(presence), try home.isNamed { return (home, presence) }
+        presence.release()
       } catch {
         guard error == .noSuchFile else { throw error }
         _ = forgetIfStale(.workers)

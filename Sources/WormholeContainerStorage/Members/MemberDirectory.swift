@@ -214,8 +214,11 @@ package final class MemberDirectory: Sendable {
   }
 
   /// Makes the directory with all its parts; it becomes visible when complete.
+  ///
+  /// - Parameter complete: called with the directory before it becomes visible.
   static func make(
-    _ escaped: String, in parent: OpenDirectory, _ parts: [Part], _ container: Container
+    _ escaped: String, in parent: OpenDirectory, _ parts: [Part], _ container: Container,
+    _ complete: (borrowing Descriptor) throws(Errno) -> Void = { _ throws(Errno) in }
   ) throws(Errno) {
     let sharing = container.options.sharing
     try Sharing.tolerating { () throws(Errno) in
@@ -225,6 +228,7 @@ package final class MemberDirectory: Sendable {
         let presence = try directory.open(
           presenceName, .readWriteNew, mode: 0o600)
         if sharing == .group { try presence.setMode(sharing.fileMode) }
+        try complete(directory)
       }
     }
   }

@@ -150,11 +150,8 @@ extension MemberDirectory {
   }
 
   private func openPresence() throws(Errno) -> GuardedFile {
-    let isGuarded = !Mutants.has(.noForkGuard)
     func open(_ flags: OpenFlags) throws(Errno) -> GuardedFile {
-      try GuardedFile(
-        opening: Self.presenceName, in: home.descriptor, [.readWrite, .nonBlocking, flags],
-        mode: 0o600, isGuarded: isGuarded)
+      try Self.openPresence(flags, in: home.descriptor)
     }
     if let file = try ignoring(.noSuchFile, open([])) { return file }
     do throws(Errno) {
@@ -167,5 +164,21 @@ extension MemberDirectory {
       guard error == .fileExists else { throw error }
       return try open([])
     }
+  }
+
+  private static func openPresence(
+    _ flags: OpenFlags, in directory: borrowing Descriptor
+  ) throws(Errno) -> GuardedFile {
+    try GuardedFile(
+      opening: presenceName, in: directory, [.readWrite, .nonBlocking, flags], mode: 0o600,
+      isGuarded: !Mutants.has(.noForkGuard))
+  }
+
+  /// Takes the presence in a directory that no other process sees yet.
+  static func takeHiddenPresence(in directory: borrowing Descriptor) throws(Errno) -> Presence {
+    let file = try openPresence([], in: directory)
+    let isLocked = try file.with { file throws(Errno) in try file.tryPresenceLock() }
+    guard isLocked == true else { throw .busy }
+    return Presence(file)
   }
 }
