@@ -176,8 +176,7 @@ let package = Package(
       name: "WormholeStress",
       dependencies: [
         "WormholeBridge", "WormholeCLinux", "WormholeCTesting", "WormholeCommandLine",
-        "WormholePropertyLists",
-        "WormholeContainerStorage", "WormholeSyscalls",
+        "WormholePropertyLists", "WormholeContainerStorage", "WormholeRelay", "WormholeSyscalls",
         "Wormhole",
       ],
       path: "Tests/WormholeStress", swiftSettings: house),

@@ -115,15 +115,16 @@ private final class DarwinObservation: Sendable {
   /// - Returns: whether the watch has begun, or will be tried again.
   func watchNowOrLater() -> Bool {
     var isRetried = false
-    let watched: Void? = SilentCall.attempt { () throws(WormholeError) in
+    let isWatching = SilentCall.attempt {
       do throws(WormholeError) {
         try watch()
       } catch {
         isRetried = error.code != .invalidName
         throw error
       }
+      return true
     }
-    guard watched == nil else { return true }
+    if isWatching == true { return true }
     if isRetried { watchLater(.seconds(1)) }
     return isRetried
   }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "WormholeCLinux.h"
+#include "Turnstile.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -7,17 +8,60 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#ifdef FAULT_POINTS
+
+/* The loopback interface of scheduled processes. Over TCP, the kernel delivers bytes some time after
+   the call that sends them; over these sockets, before the call returns. */
+static socklen_t fill_scheduled(struct sockaddr_un *address, uint16_t port) {
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  /* A name that begins with 0 has no file, and ends with its socket. */
+  int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1,
+                        "wormhole-turnstile.%d.%d", turnstile_home(), port);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static int scheduled_socket(void) {
+  return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static int scheduled_listen(uint16_t port) {
+  struct sockaddr_un address;
+  socklen_t size = fill_scheduled(&address, port);
+  int descriptor = scheduled_socket();
+  if (descriptor == -1) return -1;
+  if (bind(descriptor, (struct sockaddr *)&address, size) == 0 && listen(descriptor, 128) == 0)
+    return descriptor;
+  int error = errno;
+  close(descriptor);
+  errno = error;
+  return -1;
+}
+
+#endif
+
 int linux_socket(int is_version_six) {
+#ifdef FAULT_POINTS
+  if (turnstile_exists()) return scheduled_socket();
+#endif
   return socket(
       is_version_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 int linux_connect_loopback(int descriptor, int is_version_six, uint16_t port) {
+#ifdef FAULT_POINTS
+  if (turnstile_exists()) {
+    struct sockaddr_un address;
+    socklen_t size = fill_scheduled(&address, port);
+    return connect(descriptor, (struct sockaddr *)&address, size);
+  }
+#endif
   int on = 1;
   /* Without this option a small message waits for the acknowledgement of the one before. */
   setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -68,6 +112,12 @@ int linux_address_kind(const char *text) {
 }
 
 int linux_listen(const char *text, uint16_t port, uint16_t *actual) {
+#ifdef FAULT_POINTS
+  if (turnstile_exists()) {
+    *actual = port;
+    return scheduled_listen(port);
+  }
+#endif
   struct sockaddr_storage address;
   socklen_t size = linux_fill_address(&address, text, port);
   if (size == 0) {
@@ -112,6 +162,9 @@ int linux_poll_two(int first, int writes, int second, int milliseconds) {
   entries[0].events = (short)(POLLIN | (writes ? POLLOUT : 0));
   entries[1].fd = second;
   entries[1].events = POLLIN;
+#ifdef FAULT_POINTS
+  if (turnstile_plays()) return turnstile_poll(entries, 2, milliseconds);
+#endif
   return poll(entries, 2, milliseconds);
 }
 

@@ -61,16 +61,16 @@ static int can_continue(struct player *player, int32_t latest, int is_suspended)
   }
 }
 
-static uint32_t mask_of(int is_suspended) {
-  uint32_t mask = 0;
+static uint64_t mask_of(int is_suspended) {
+  uint64_t mask = 0;
   int32_t latest = preparing();
   for (int32_t number = 0; number < turnstile_max_players; number += 1)
     if (can_continue(&turnstile_world->players[number], latest, is_suspended))
-      mask |= 1u << number;
+      mask |= 1ull << number;
   return mask;
 }
 
-static uint32_t enabled(void) { return mask_of(0); }
+static uint64_t enabled(void) { return mask_of(0); }
 
 /* Moves the clock to the next moment at which somebody can continue. */
 static int advance(void) {
@@ -126,25 +126,25 @@ static int32_t finish(enum turnstile_outcome outcome) {
 }
 
 /* The same player; or else one of the same process; or else the next one. */
-static int32_t usual(int32_t from, uint32_t mask) {
+static int32_t usual(int32_t from, uint64_t mask) {
   struct player *players = turnstile_world->players;
-  if (from >= 0 && mask & 1u << from) return from;
+  if (from >= 0 && mask & 1ull << from) return from;
   for (int32_t number = 0; from >= 0 && number < turnstile_max_players; number += 1)
-    if (mask & 1u << number && players[number].process == players[from].process) return number;
+    if (mask & 1ull << number && players[number].process == players[from].process) return number;
   for (int32_t offset = 1; offset <= turnstile_max_players; offset += 1) {
     int32_t number = (from + offset) % turnstile_max_players;
-    if (mask & 1u << number) return number;
+    if (mask & 1ull << number) return number;
   }
   return turnstile_keeper;
 }
 
-static int32_t drawn(int32_t from, uint32_t mask, int32_t step) {
+static int32_t drawn(int32_t from, uint64_t mask, int32_t step) {
   struct world *world = turnstile_world;
   for (int32_t number = 0; number < world->change_count; number += 1)
     if (from >= 0 && world->change_steps[number] == step) world->players[from].rank = -1 - number;
   int32_t best = -1;
   for (int32_t number = 0; number < turnstile_max_players; number += 1)
-    if (mask & 1u << number)
+    if (mask & 1ull << number)
       if (best < 0 || world->players[number].rank > world->players[best].rank) best = number;
   return best;
 }
@@ -155,7 +155,7 @@ static void add_to_fingerprint(const void *bytes, size_t count) {
         (turnstile_world->fingerprint ^ ((const uint8_t *)bytes)[index]) * 0x100000001b3u;
 }
 
-static struct turnstile_step *record(int32_t from, uint32_t mask) {
+static struct turnstile_step *record(int32_t from, uint64_t mask) {
   struct world *world = turnstile_world;
   struct turnstile_step *step = &world->steps[world->step_count++];
   memset(step, 0, offsetof(struct turnstile_step, thread));
@@ -196,7 +196,7 @@ int32_t turnstile_choose(int32_t from) {
     world->players[from].changes = 0;
   }
   if (is_over()) return finish(turnstile_over);
-  uint32_t mask = enabled();
+  uint64_t mask = enabled();
   while (mask == 0 && advance()) mask = enabled();
   if (mask == 0) return finish(turnstile_deadlock);
   if (world->mode != mode_race) return usual(from, mask);
@@ -212,7 +212,7 @@ int32_t turnstile_choose(int32_t from) {
     struct process *process = &world->processes[move->target % turnstile_max_processes];
     switch (move->kind) {
     case turnstile_switch:
-      if (!((mask | step->suspended) & 1u << move->target)) return finish(turnstile_astray);
+      if (!((mask | step->suspended) & 1ull << move->target)) return finish(turnstile_astray);
       next = move->target;
       world->processes[world->players[next].process].suspended_until = 0;
       break;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static void (*role_of)(int32_t);
-static pid_t keeper;
+static pid_t keeper, home;
 
 int turnstile_make(void) {
   if (turnstile_world) return 0;
@@ -26,8 +26,11 @@ int turnstile_make(void) {
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return -1;
   turnstile_world = memory;
+  home = getpid();
   return 0;
 }
+
+int32_t turnstile_home(void) { return (int32_t)home; }
 
 int turnstile_exists(void) { return turnstile_world != NULL; }
 

@@ -6,6 +6,7 @@
 #ifdef FAULT_POINTS
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,8 @@ static void hash_path(char *path, uint64_t *object, uint64_t *folder) {
   *folder = hash_of(path, slash ? (size_t)(slash - path) : 0);
 }
 
+static const char socket_path[] = "socket";
+
 static void set_path(struct player *player, int descriptor, const char *name) {
   player->path[0] = 0;
   player->object = player->folder = 0;
@@ -75,6 +78,8 @@ static void set_path(struct player *player, int descriptor, const char *name) {
     strcpy(path, "/proc");
     player->is_local = 1;
   }
+  /* So do those of sockets. */
+  if (strncmp(path, "socket:", 7) == 0) strcpy(path, socket_path);
   size_t length = strlen(path), most = sizeof player->path - 1;
   snprintf(player->path, sizeof player->path, "%s", path + (length > most ? length - most : 0));
   hash_path(path, &player->object, &player->folder);
@@ -157,7 +162,8 @@ int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int de
   if (player->access == turnstile_reads_file && strncmp(player->path, "anon_inode:", 11) == 0)
     player->access = turnstile_reads_notices;
   player->is_watched = is_watched(player->object) || is_watched(player->folder) ||
-                       is_watched(player->other_folder);
+                       is_watched(player->other_folder) ||
+                       strcmp(player->path, socket_path) == 0;
   player->state = player_ready;
   turnstile_world->error = 0;
   take_turn();
@@ -215,6 +221,17 @@ int turnstile_epoll(int set, uint64_t *key, int milliseconds) {
     if (count == 1) *key = event.data.u64;
     if (count != 0 || turnstile_world->clock >= deadline) return count;
     block(player_tries_again, NULL, deadline, turnstile_reads_notices, "for notices");
+  }
+}
+
+int turnstile_poll(void *entries, int count, int milliseconds) {
+  int64_t deadline = INT64_MAX;
+  if (milliseconds >= 0) deadline = turnstile_world->clock + milliseconds * 1000000LL;
+  for (;;) {
+    here()->used_locks |= signals;
+    int found = poll(entries, (nfds_t)count, 0);
+    if (found != 0 || turnstile_world->clock >= deadline) return found;
+    block(player_tries_again, NULL, deadline, turnstile_reads_notices, "for a socket");
   }
 }
 

@@ -273,7 +273,8 @@ package final class Bridge {
   /// Waits without a connection; returns whether the bridge ends.
   private func waits(_ pause: Duration) throws -> Bool {
     // Bridges of many machines do not all come back at the same moment.
-    let end = Instant.now + pause * Double.random(in: 0.5...1.5)
+    var generator = SystemGenerator()
+    let end = Instant.now + pause * Double.random(in: 0.5...1.5, using: &generator)
     while Instant.now < end {
       try news.wake.wait(until: end)
       let news = news.take()

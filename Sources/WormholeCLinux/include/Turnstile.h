@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 enum {
-  turnstile_max_players = 32,
+  turnstile_max_players = 64,
   turnstile_max_processes = 8,
-  turnstile_max_steps = 20000,
-  turnstile_max_moves = 2048,
+  turnstile_max_steps = 60000,
+  turnstile_max_moves = 8192,
   turnstile_max_notes = 256,
   turnstile_max_text = 400,
   turnstile_max_watches = 64,
@@ -52,7 +52,7 @@ struct turnstile_step {
   uint64_t used_locks;
   /* The players that could continue, a bit each, and those that could if their process were not
      suspended: a switch to one of them resumes the process. */
-  uint32_t enabled, suspended;
+  uint64_t enabled, suspended;
   int64_t clock;
   /* Hashes of the path and of its directory; of a rename or link also those of the other name. */
   uint64_t object, folder, other, other_folder;
@@ -91,6 +91,8 @@ enum turnstile_outcome {
 int turnstile_make(void);
 /* Whether this process schedules, or is scheduled. */
 int turnstile_exists(void);
+/* The number of the process that schedules, in all processes. */
+int32_t turnstile_home(void);
 /* Forks the keeper. The role is called in each player's process, with its number. */
 int turnstile_start_keeper(void (*role)(int32_t process));
 void turnstile_end_keeper(void);
@@ -142,6 +144,8 @@ uint64_t turnstile_random(void);
 int turnstile_loses_notices(void);
 int turnstile_flock(int descriptor, int operation);
 int turnstile_epoll(int set, uint64_t *key, int milliseconds);
+/* The entries are those of poll. */
+int turnstile_poll(void *entries, int count, int milliseconds);
 void turnstile_sort(void *entries, int64_t size);
 
 /* For the lock with a condition. */

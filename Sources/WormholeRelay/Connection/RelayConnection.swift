@@ -50,7 +50,7 @@ package final class RelayConnection {
   ///
   /// - Throws: `unreachable` if no server listens; for other reasons, the connection closes later.
   package init(_ address: RelayAddress, _ options: Options) throws(RelayFailure) {
-    session = RelaySession(options, random: .random(in: .min ... .max))
+    session = RelaySession(options, random: SystemRandom.number())
     do throws(Errno) {
       descriptor = try .connecting(
         toLoopbackPort: address.port, isVersionSix: address.isVersionSix)

@@ -158,7 +158,8 @@ package final class StreamReader {
     }
     leave()
     failure = reason
-    phase = .waiting(until: now + pause * Double.random(in: 0.5...1.5))
+    var generator = SystemGenerator()
+    phase = .waiting(until: now + pause * Double.random(in: 0.5...1.5, using: &generator))
     pause = min(pause * 2, Self.longestPause)
     restarts += 1
   }
@@ -171,7 +172,7 @@ extension StreamReader {
     leave()
     phase = .creating
     let current = incarnation
-    consumer = "r" + String(UInt64.random(in: .min ... .max), radix: 16)
+    consumer = "r" + String(SystemRandom.number(), radix: 16)
     subject = connection.makeInbox()
     lastDelivery = 0
     lastSequence = start == .lastPerSubject ? 0 : position

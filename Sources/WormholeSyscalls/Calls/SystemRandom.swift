@@ -11,3 +11,9 @@ package enum SystemRandom {
     return .random(in: .min ... .max)
   }
 }
+
+/// The numbers of ``SystemRandom``, for functions of the standard library.
+package struct SystemGenerator: RandomNumberGenerator {
+  package init() {}
+  package mutating func next() -> UInt64 { SystemRandom.number() }
+}

@@ -65,7 +65,7 @@
       case .open, .rename, .link, .unlink, .mkdir, .rmdir, .symlink, .mknod: .writesName
       // Closing releases locks.
       case .write, .pwrite, .fchmod, .ftruncate, .utimensat, .fallocate, .clone, .copyRange,
-        .flock, .ofdlock, .close:
+        .flock, .ofdlock, .close, .connect, .accept, .send, .receive:
         .writesFile
       case .inotifyAdd: .watches
       case .epollWait, .poll: .readsNotices

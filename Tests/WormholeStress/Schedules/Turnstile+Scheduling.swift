@@ -126,8 +126,8 @@
     struct Choice: Sendable {
       let player: Int
       let process: Int
-      let enabled: UInt32
-      let suspended: UInt32
+      let enabled: UInt64
+      let suspended: UInt64
       let chosen: Int
       let isLocal: Bool
       let access: CallEffect
@@ -159,7 +159,7 @@
         process: raw.process < 0 ? nil : Int(raw.process),
         thread: withUnsafeBytes(of: raw.thread, text), doing: doing,
         path: withUnsafeBytes(of: raw.path, text),
-        enabled: (0..<playerLimit).filter { raw.enabled & (1 << UInt32($0)) != 0 },
+        enabled: (0..<playerLimit).filter { raw.enabled & (1 << UInt64($0)) != 0 },
         chosen: raw.chosen < 0 ? nil : Int(raw.chosen), clock: raw.clock,
         isLocal: raw.is_local != 0, isMove: raw.move >= 0)
     }
