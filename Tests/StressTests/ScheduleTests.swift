@@ -24,7 +24,9 @@ struct ScheduleTests {
   func everyOrderKeepsThePromises(_ scenario: Scenario) throws {
     let extent =
       Self.isLong
-      ? ["--preemptions", "2", "--drawn", "10000", "--budget", "600"]
+      ? [
+        "--preemptions", scenario.hasMachines ? "0" : "2", "--drawn", "10000", "--budget", "600",
+      ]
       : [
         "--preemptions", scenario.preemptions > 1 ? "1" : "0",
         "--drawn", scenario == .carry ? "8" : "40", "--budget", "100", "--jobs", "2",
@@ -80,7 +82,7 @@ struct ScheduleTests {
   @Test(arguments: [
     "updaters 1 1:go1", "takeover 1 2:stop0=3000", "power 1 6:go1 13:stop0=3000", "power 2 5:kill0",
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
-    "carry 1 277:kill1",
+    "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -140,6 +142,9 @@ struct ScheduleTests {
     ("never-go-back", "carry 1", "error: "), ("forget-cursor", "carry 1", "twice: "),
     ("accept-known", "carry 1 286:kill1", "twice: "),
     ("cancel-by-putting-back", "carry 1 311:kill1", "error: "),
+    ("move-with-workers", "homes 1", "twice: "), ("stay-in-place", "homes 1", "homes: "),
+    ("change-copies", "changes 1", "lost: "),
+    ("drop-operations", "changes 1 656:kill1", "double: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
@@ -179,6 +184,17 @@ struct ScheduleTests {
     let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "15"]
     let result = try schedules(
       ["--scenario", "carry", "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
+  }
+
+  /// Each of the two bridges is killed, with its whole loop and a connection to a server.
+  ///
+  /// All steps take ten minutes and three minutes; the usual run has time for a part of them.
+  @Test(arguments: [Scenario.homes, .changes])
+  func noJobAndNoChangeIsLostByAKilledBridge(_ scenario: Scenario) throws {
+    let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "8"]
+    let result = try schedules(
+      ["--scenario", scenario.rawValue, "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 

@@ -61,4 +61,9 @@ int testing_wait_for_bytes(int descriptor, int milliseconds);
 int testing_enter_network(const char *network);
 int testing_leave_network(int descriptor);
 
+/* Gives the jobs of Swift's tasks to a function, in place of Swift's own threads. Any thread may run
+   a job. */
+void testing_take_jobs(void (*take)(void *job));
+void testing_run_job(void *job);
+
 #endif

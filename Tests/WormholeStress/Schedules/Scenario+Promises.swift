@@ -33,6 +33,8 @@
       case .present: brokenAccess(notes)
       case .moved: brokenMove(notes)
       case .carry: brokenCarrying(notes)
+      case .homes: brokenHomes(notes)
+      case .changes: brokenChanges(notes)
       }
     }
 

@@ -9,7 +9,7 @@
   enum Scenario: String, CaseIterable {
     case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
       left
-    case queue, present, moved, carry
+    case queue, present, moved, carry, homes, changes
 
     var purpose: String {
       switch self {
@@ -30,6 +30,8 @@
       case .present: "two accesses to a file, and its presenter with unsaved content"
       case .moved: "a file is moved, presented and written"
       case .carry: "two messages to another machine, and the bridges of both"
+      case .homes: "workers of a queue on two machines, and its home moves"
+      case .changes: "two machines add to a channel, and its home moves"
       }
     }
 
@@ -38,6 +40,7 @@
       switch self {
       case .updaters, .takeover, .power, .repair, .left, .present: 3
       case .carry: 7
+      case .homes, .changes: 8
       default: 4
       }
     }
@@ -47,6 +50,7 @@
       switch self {
       case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
       case .carry: [(0, 4), (1, 5)]
+      case .homes, .changes: [(1, 3), (2, 4)]
       default: []
       }
     }
@@ -54,10 +58,10 @@
     /// What happens to a process at each of its steps, unless the command line says otherwise.
     var harm: ScheduleSearch.Harm {
       switch self {
-      case .updaters, .power, .mail, .cancel, .members, .left, .present, .moved, .carry: []
       case .takeover, .several, .names, .repair: .suspensions
       case .batch, .late, .ask: .kills
       case .queue: [.kills, .suspensions]
+      default: []
       }
     }
 
@@ -73,6 +77,7 @@
       switch self {
       case .queue, .moved: process == 1
       case .carry: process < 2
+      case .homes, .changes: MachinePart.bridges.contains(process)
       default: true
       }
     }
@@ -83,10 +88,13 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved, .carry: 0
+      case .members, .moved, .carry, .homes, .changes: 0
       default: 1
       }
     }
+
+    /// A scenario with long rounds runs a part of the wanted number of drawn orders.
+    var drawnShare: Int { hasMachines ? 8 : 1 }
 
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
@@ -132,6 +140,7 @@
       case .present: try access(number, path)
       case .moved: try move(number, path)
       case .carry: try carry(number, path)
+      case .homes, .changes: try playWithMachines(number, path)
       }
     }
 
@@ -224,6 +233,8 @@
       if self == .present { return try checkAccess(path) }
       if self == .moved { return try checkMove(path) }
       if self == .carry { return try checkCarried(path) }
+      if self == .homes { return try checkHomes(path) }
+      if self == .changes { return try checkChanges(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
@@ -244,7 +255,7 @@
       case .late:
         members.append(try container.join(as: "b"))
         try Self.receiveContexts(as: members[0], for: time)
-      case .ask, .left, .queue, .present, .moved, .carry: break
+      case .ask, .left, .queue, .present, .moved, .carry, .homes, .changes: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }

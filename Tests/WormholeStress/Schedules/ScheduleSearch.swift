@@ -166,12 +166,12 @@
       let first = last.entries.last.map { $0.step + 1 } ?? 0
       for number in first..<max(first, trace.choices.count) {
         let choice = trace.choices[number]
-        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
+        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt64(choice.player) != 0
         var moves: [Turnstile.ScheduleMove] = []
         if last.level < limit {
           let others = choice.enabled | choice.suspended
           moves = (0..<Turnstile.playerLimit)
-            .filter { others & 1 << UInt32($0) != 0 && $0 != choice.chosen }
+            .filter { others & 1 << UInt64($0) != 0 && $0 != choice.chosen }
             .map { .go(player: $0) }
         }
         if !last.hasHarm, !harm.isEmpty, goesOn, last.level < max(1, limit) {
@@ -283,7 +283,7 @@
       var schedule = drawn
       for number in 0..<Turnstile.stepCount {
         let choice = Turnstile.choice(at: number)
-        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt32(choice.player) != 0
+        let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt64(choice.player) != 0
         let isUsual = goesOn ? choice.chosen == choice.player : choice.enabled.nonzeroBitCount == 1
         let isHarm = drawn.entries.contains {
           if case .suspend = $0.move { false } else { $0.step == number }
@@ -294,6 +294,9 @@
       }
       return schedule
     }
+
+    /// The longest time for shrinking an order: a long order has hundreds of moves.
+    private static let shrinkTime = Duration.seconds(120)
 
     /// Leaves out moves for as long as a promise of the same kind breaks.
     mutating func shrink(_ found: Found) throws -> Found {
@@ -308,10 +311,12 @@
         best = Found(schedule: harms, violation: violation)
       }
       var size = max(1, best.schedule.entries.count / 2)
+      let end = Instant.now + Self.shrinkTime
       while true {
         var start = 0
         var isShorter = false
         while start < best.schedule.entries.count {
+          guard Instant.now < end else { return best }
           var shorter = best.schedule
           shorter.entries.removeSubrange(start..<min(start + size, shorter.entries.count))
           if let violation = try rounds.run(shorter), violation.prefix(while: { $0 != ":" }) == kind
@@ -331,7 +336,7 @@
   extension Scenario {
     /// Whether a schedule may kill the process: its death breaks no promise to the other processes.
     func mayKill(_ process: Int) -> Bool {
-      !replacements.contains { process == $0.by }
+      !replacements.contains { process == $0.by } && !(hasMachines && process == MachinePart.hub)
     }
   }
 #endif

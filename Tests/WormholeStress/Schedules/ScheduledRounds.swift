@@ -21,6 +21,7 @@
       self.folder = folder
       Self.part = (scenario, "\(folder)/now")
       try Turnstile.make()
+      if scenario.hasMachines { ScheduledTasks.begin() }
       try Self.warmUp(scenario, in: folder)
       try Turnstile.start { number in
         guard let part = ScheduledRounds.part else { return }

@@ -100,7 +100,7 @@ extension Option {
         }
         if !result.report.isEmpty { isKept = false }
       }
-      for (index, scenario) in all.enumerated() where try isKept && draws() > 0 {
+      for (index, scenario) in all.enumerated() where try isKept && draws(scenario) > 0 {
         let share = (end - Instant.now) / Double(all.count - index)
         if try !drawnOrders(scenario, for: share, in: folder).report.isEmpty { isKept = false }
       }
@@ -251,7 +251,9 @@ extension Option {
     private func limit(_ scenario: Scenario) throws -> Int {
       try number(.preemptions, least: 0) ?? scenario.preemptions
     }
-    private func draws() throws -> Int { try number(.drawn, least: 0) ?? 1000 }
+    private func draws(_ scenario: Scenario) throws -> Int {
+      try (number(.drawn, least: 0) ?? 1000) / scenario.drawnShare
+    }
 
     // MARK: One search
 
@@ -290,7 +292,7 @@ extension Option {
       case .drawn:
         if value(.harm) == nil { harm.formUnion([.kills, .suspensions]) }
         let seed = UInt64(try number(.seed, least: 0) ?? 1)
-        found = try search.drawnOrders(try draws(), seed: seed, harm)
+        found = try search.drawnOrders(try draws(scenario), seed: seed, harm)
         result.orders = rounds.count
       }
       result.time = Instant.now - begin

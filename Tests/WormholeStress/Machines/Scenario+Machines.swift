@@ -1,0 +1,160 @@
+#if FAULT_POINTS
+  import Wormhole
+  import WormholeBridge
+  import WormholeContainerStorage
+  import WormholeRelay
+  import WormholeSyscalls
+
+  /// Two machines with bridges, which a hub connects.
+  ///
+  /// Two containers stand for the machines. Process 0 is the hub. The processes 1 and 2 are the
+  /// bridges, with the successors 3 and 4. The processes 5 and 6 are programs of the machines.
+  extension Scenario {
+    enum MachinePart {
+      static let hub = 0
+      static let bridges = 1...2
+      static let (here, there) = (5, 6)
+      static let programs = [here, there]
+      static let folders = ["here", "there"]
+    }
+
+    /// Whether the processes are those above.
+    var hasMachines: Bool { [.homes, .changes].contains(self) }
+
+    /// The longest time of a bridge and of a program.
+    private static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
+    /// The seconds for which a bridge carries after the programs have ended.
+    ///
+    /// The bridge may be suspended for longer, so it waits for each second.
+    private static let settling = 3
+
+    // MARK: The processes
+
+    func playWithMachines(_ number: Int, _ path: String) throws {
+      if Turnstile.isScheduled { ScheduledTasks.begin() }
+      for folder in [path] + MachinePart.folders.map({ "\(path)/\($0)" }) {
+        _ = try? Descriptor.makeDirectory(path: folder, mode: 0o700)
+      }
+      switch number {
+      case MachinePart.hub: try serveHub(path)
+      case MachinePart.here, MachinePart.there:
+        let container = try Self.container(number - MachinePart.here, path, options())
+        if self == .homes {
+          try useQueue(number, container, path)
+        } else {
+          try changeChannel(number, container, path)
+        }
+        Self.noteEnd(of: number, path)
+        Turnstile.finish()
+      default:
+        let machine = (number + 1) % 2
+        let container = try Self.container(machine, path, options())
+        try serveBridge(1 + machine, container, path)
+      }
+    }
+
+    static func container(
+      _ machine: Int, _ path: String, _ options: Options
+    ) throws -> SharedContainer {
+      try SharedContainer(directory: "\(path)/\(MachinePart.folders[machine])", options: options)
+    }
+
+    private func serveHub(_ path: String) throws {
+      let hub = try ScheduledHub()
+      let end = Instant.now + Self.longestRace * 2
+      let serving = try Thread("hub") {
+        do throws(Errno) {
+          try hub.serve(until: end)
+        } catch {
+          Turnstile.setText("\(error)")
+        }
+      }
+      Turnstile.begin()
+      Self.wait(until: end) { Self.hasEnded(path, Array(MachinePart.bridges)) }
+      Turnstile.finish()
+      serving.join()
+    }
+
+    private func serveBridge(_ number: Int, _ container: SharedContainer, _ path: String) throws {
+      let news = try BridgeNews()
+      guard let lock = try BridgeLock.take(container, news) else { throw Errno.busy }
+      var settings = Bridge.Settings(
+        group: "g", address: try RelayAddress(ScheduledHub.address))
+      settings.allowsOpenServer = true
+      let isReady = Monitor(false)
+      let carrying = try Thread("bridge") { [settings] in
+        do {
+          try Bridge(container, settings, news, lock) { isReady.signal { $0 = true } }.run()
+        } catch {
+          Turnstile.setText("\(error)")
+        }
+      }
+      let end = Instant.now + Self.longestRace
+      let _: Bool? = isReady.wait(until: end) { $0 ? true : nil }
+      Turnstile.begin()
+      Self.wait(until: end) { Self.hasEnded(path) }
+      for _ in 0..<Self.settling { Self.pause(.seconds(1)) }
+      Self.noteEnd(of: number, path)
+      // The next step of the bridge is no part of the race.
+      Turnstile.finish()
+      news.stop()
+      carrying.join()
+    }
+
+    // MARK: The ends
+
+    private static func noteEnd(of process: Int, _ path: String) {
+      _ = try? Descriptor.makeDirectory(path: "\(path)/over.\(process)", mode: 0o700)
+    }
+
+    /// Whether the programs have ended, or the bridges, with the numbers of the first ones.
+    static func hasEnded(_ path: String, _ processes: [Int] = MachinePart.programs) -> Bool {
+      processes.allSatisfy { number in
+        MachinePart.programs.contains(number) && Turnstile.wasKilled(number)
+          || (try? Descriptor.status(ofPath: "\(path)/over.\(number)")) != nil
+      }
+    }
+
+    /// Checks a condition each second, until it is true or the time is up.
+    @discardableResult
+    static func wait(until end: Instant, _ condition: () throws -> Bool) rethrows -> Bool {
+      while try !condition() {
+        guard Instant.now < end else { return false }
+        pause(.seconds(1))
+      }
+      return true
+    }
+
+    /// The end of the waits of a program.
+    static var programEnd: Instant { .now + limited(.seconds(60)) }
+
+    // MARK: The check
+
+    /// Notes the problems of the containers; the bridges have ended as if they were killed.
+    static func noteProblems(_ containers: [SharedContainer]) throws {
+      for container in containers {
+        for finding in try container.storage.inspect() + container.inspectMail()
+        where finding.severity == .problem {
+          // The next change removes it.
+          if finding.what == "left by an ended process" { continue }
+          Turnstile.setText("doctor: \(finding)")
+        }
+      }
+    }
+
+    /// The records of messages between the machines that remain although all is settled.
+    static func leftRecords(in path: String) -> [String] {
+      func files(_ folder: String) -> [String] {
+        ((try? ServerFiles.names(in: "\(path)/\(folder)")) ?? []).map { "\(folder)/\($0)" }
+      }
+      return MachinePart.folders.flatMap { files("\($0)/bridge/out") + files("\($0)/bridge/in") }
+        .flatMap(files).filter { !$0.hasSuffix("/flow.plist") && !$0.hasSuffix("/cursor.plist") }
+    }
+
+    /// Whether a process was killed or suspended.
+    var isDisturbed: Bool {
+      (0..<processes).contains { Turnstile.wasKilled($0) }
+        || (0..<Turnstile.stepCount).contains { Turnstile.choice(at: $0).suspended != 0 }
+    }
+  }
+#endif
