@@ -83,6 +83,7 @@ struct ScheduleTests {
     "updaters 1 1:go1", "takeover 1 2:stop0=3000", "power 1 6:go1 13:stop0=3000", "power 2 5:kill0",
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
+    "talk 1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -189,9 +190,9 @@ struct ScheduleTests {
 
   /// Each of the two bridges is killed, with its whole loop and a connection to a server.
   ///
-  /// All steps take ten minutes and three minutes; the usual run has time for a part of them.
-  @Test(arguments: [Scenario.homes, .changes])
-  func noJobAndNoChangeIsLostByAKilledBridge(_ scenario: Scenario) throws {
+  /// All steps take minutes; the usual run has time for a part of them.
+  @Test(arguments: [Scenario.homes, .changes, .talk])
+  func noJobChangeOrMessageIsLostByAKilledBridge(_ scenario: Scenario) throws {
     let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "8"]
     let result = try schedules(
       ["--scenario", scenario.rawValue, "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)

@@ -19,7 +19,7 @@
     }
 
     /// Whether the processes are those above.
-    var hasMachines: Bool { [.homes, .changes].contains(self) }
+    var hasMachines: Bool { [.homes, .changes, .talk].contains(self) }
 
     /// The longest time of a bridge and of a program.
     private static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
@@ -39,10 +39,10 @@
       case MachinePart.hub: try serveHub(path)
       case MachinePart.here, MachinePart.there:
         let container = try Self.container(number - MachinePart.here, path, options())
-        if self == .homes {
-          try useQueue(number, container, path)
-        } else {
-          try changeChannel(number, container, path)
+        switch self {
+        case .homes: try useQueue(number, container, path)
+        case .changes: try changeChannel(number, container, path)
+        default: try number == MachinePart.here ? hear(container, path) : talk(container)
         }
         Self.noteEnd(of: number, path)
         Turnstile.finish()

@@ -35,6 +35,7 @@
       case .carry: brokenCarrying(notes)
       case .homes: brokenHomes(notes)
       case .changes: brokenChanges(notes)
+      case .talk: brokenTalk(notes)
       }
     }
 

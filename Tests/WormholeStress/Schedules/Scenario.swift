@@ -9,7 +9,7 @@
   enum Scenario: String, CaseIterable {
     case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
       left
-    case queue, present, moved, carry, homes, changes
+    case queue, present, moved, carry, homes, changes, talk
 
     var purpose: String {
       switch self {
@@ -32,6 +32,7 @@
       case .carry: "two messages to another machine, and the bridges of both"
       case .homes: "workers of a queue on two machines, and its home moves"
       case .changes: "two machines add to a channel, and its home moves"
+      case .talk: "a request, a context and a large message to another machine"
       }
     }
 
@@ -40,7 +41,7 @@
       switch self {
       case .updaters, .takeover, .power, .repair, .left, .present: 3
       case .carry: 7
-      case .homes, .changes: 8
+      case .homes, .changes, .talk: 8
       default: 4
       }
     }
@@ -50,7 +51,7 @@
       switch self {
       case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
       case .carry: [(0, 4), (1, 5)]
-      case .homes, .changes: [(1, 3), (2, 4)]
+      case .homes, .changes, .talk: [(1, 3), (2, 4)]
       default: []
       }
     }
@@ -77,7 +78,7 @@
       switch self {
       case .queue, .moved: process == 1
       case .carry: process < 2
-      case .homes, .changes: MachinePart.bridges.contains(process)
+      case .homes, .changes, .talk: MachinePart.bridges.contains(process)
       default: true
       }
     }
@@ -88,7 +89,7 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved, .carry, .homes, .changes: 0
+      case .members, .moved, .carry, .homes, .changes, .talk: 0
       default: 1
       }
     }
@@ -140,7 +141,7 @@
       case .present: try access(number, path)
       case .moved: try move(number, path)
       case .carry: try carry(number, path)
-      case .homes, .changes: try playWithMachines(number, path)
+      case .homes, .changes, .talk: try playWithMachines(number, path)
       }
     }
 
@@ -235,6 +236,7 @@
       if self == .carry { return try checkCarried(path) }
       if self == .homes { return try checkHomes(path) }
       if self == .changes { return try checkChanges(path) }
+      if self == .talk { return try checkTalk(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
@@ -255,7 +257,7 @@
       case .late:
         members.append(try container.join(as: "b"))
         try Self.receiveContexts(as: members[0], for: time)
-      case .ask, .left, .queue, .present, .moved, .carry, .homes, .changes: break
+      case .ask, .left, .queue, .present, .moved, .carry, .homes, .changes, .talk: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
