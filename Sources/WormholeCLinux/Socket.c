@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "WormholeCLinux.h"
-#include "Turnstile.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,8 +15,8 @@
 
 #ifdef FAULT_POINTS
 
-/* The loopback interface of scheduled processes. Over TCP, the kernel delivers bytes some time after
-   the call that sends them; over these sockets, before the call returns. */
+/* The loopback interface of scheduled processes. Over TCP, the kernel delivers bytes some time
+   after the call that sends them; over these sockets, before the call returns. */
 static socklen_t fill_scheduled(struct sockaddr_un *address, uint16_t port) {
   memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;

@@ -80,6 +80,7 @@ extension Rule {
       "WormholeTrial": above.union(["TestSupport", "WormholeCommandLine"]),
       "WormholeStress": above.union([
         "WormholeBridge", "WormholeCLinux", "WormholeCommandLine", "WormholeCTesting",
+        "WormholeRelay",
       ]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",

@@ -52,7 +52,7 @@ import WormholeSyscalls
     let pause = FaultPause()
     let made = Monitor<String?>(nil)
     let beginner = try Thread("beginner") {
-      FaultPoints.with([FaultRule(.rename, path: "/workers/", moment: .after, .pause(pause))]) {
+      FaultPoints.with([FaultRule(.rename, path: "jobs/workers", moment: .after, .pause(pause))]) {
         guard let (worker, presence) = try? home.makeWorker(deadline: nil) else { return }
         made.signal { $0 = worker.escaped }
         presence.release()
