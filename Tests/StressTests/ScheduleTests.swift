@@ -146,6 +146,8 @@ struct ScheduleTests {
     ("move-with-workers", "homes 1", "twice: "), ("stay-in-place", "homes 1", "homes: "),
     ("change-copies", "changes 1", "lost: "),
     ("drop-operations", "changes 1 656:kill1", "double: "),
+    ("forget-cursor", "talk 1 500:kill1", "twice: "),
+    ("forget-record", "talk 1 500:kill2", "error: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
