@@ -25,8 +25,9 @@
     private static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
     /// The seconds for which a bridge carries after the programs have ended.
     ///
-    /// The bridge may be suspended for longer, so it waits for each second.
-    private static let settling = 3
+    /// The bridge may be suspended for longer, so the bridge waits for each second. The time is
+    /// longer than a suspension of the hub, too.
+    private static let settling = 6
 
     // MARK: The processes
 
