@@ -66,6 +66,32 @@ import WormholeSyscalls
     #expect(FileManager.default.fileExists(atPath: target.path))
   }
 
+  /// A moved file is no longer at its place, with and without a descriptive value.
+  @Test(.blocking) func aFileIsMovedByURL() throws {
+    let peer = try SharedContainer(directory: place).peer("watch")
+    let options = SendOptions(durability: .process)
+    let file = directory.appendingPathComponent("file")
+    try folder.write("seats", to: "file")
+    try peer.send(file: file, mode: .moving, options)
+    #expect(!FileManager.default.fileExists(atPath: file.path))
+    try folder.write("seats", to: "file")
+    try peer.send(file: file, metadata: 7, mode: .moving, options)
+    #expect(!FileManager.default.fileExists(atPath: file.path))
+  }
+
+  /// The same for a task.
+  @Test func aTaskMovesAFileByURL() async throws {
+    let peer = try await SharedContainer(directory: place).peer("watch")
+    let options = SendOptions(durability: .process)
+    let file = directory.appendingPathComponent("file")
+    try folder.write("seats", to: "file")
+    try await peer.send(file: file, mode: .moving, options)
+    #expect(!FileManager.default.fileExists(atPath: file.path))
+    try folder.write("seats", to: "file")
+    try await peer.send(file: file, metadata: 7, mode: .moving, options)
+    #expect(!FileManager.default.fileExists(atPath: file.path))
+  }
+
   @Test(.blocking) func aCoordinatedAccessHasAURL() throws {
     let coordinator = Coordinator()
     let file = directory.appendingPathComponent("note")
