@@ -33,11 +33,15 @@ final class ReadAhead<Part: Sendable>: Sendable {
   /// - Parameters:
   ///   - count: the length of the list.
   ///   - step: the length of a part.
+  ///   - threads: the threads of which one reads ahead.
   ///   - read: reads a part, on the caller's thread or on another.
-  init(_ count: Int, step: Int, _ read: @escaping @Sendable (Range<Int>) -> Part) {
+  init(
+    _ count: Int, step: Int, on threads: CallThreads = .background,
+    _ read: @escaping @Sendable (Range<Int>) -> Part
+  ) {
     (self.count, self.step, self.read) = (count, step, read)
     guard parts >= Self.fewest else { return }
-    CallThreads.background.add { self.readAhead() }
+    threads.add { self.readAhead() }
   }
 
   private var parts: Int { (count + step - 1) / step }

@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 @testable import Wormhole
 
@@ -16,6 +17,18 @@ import Testing
       while let part = ahead.next() { found += part }
       #expect(found == Array(0..<count))
     }
+  }
+
+  /// If no thread can be started, the caller's thread would wait for itself to take the parts.
+  @Test func withoutAThreadTheCallerReadsAllParts() throws {
+    let threads = CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock }
+    let found = Heard<Int>()
+    try Thread("caller") {
+      let ahead = ReadAhead(1000, step: 10, on: threads) { $0.lowerBound }
+      while let part = ahead.next() { found.add(part) }
+    }.detach()
+    try found.wait("all parts") { $0.count == 100 }
+    #expect(found.all == Array(stride(from: 0, to: 1000, by: 10)))
   }
 
   /// The thread waits for the caller, and ends when the caller has enough.
