@@ -28,6 +28,70 @@ import WormholeSyscalls
     hearing.stop()
   }
 
+  /// A clock that the test moves, and whose alarms do not ring.
+  private final class MovedClock: MailClock {
+    private let start = Instant.now
+    private let startSinceBoot = Clocks.sinceBoot
+    private let moved = Monitor(Duration.zero)
+
+    var present: Instant { start + moved.withLock { $0 } }
+    var sinceBoot: Int64 { startSinceBoot + moved.withLock { $0 }.inNanoseconds }
+
+    func ring(at moment: Instant, _ body: @escaping @Sendable () -> Void) {}
+
+    func advance(by duration: Duration) { moved.withLock { $0 += duration } }
+  }
+
+  /// The request was read in time, and waited for a handler until its requester had given up.
+  @Test func aRequestBehindItsDeadlineReachesNoLaterHandler() throws {
+    let (clock, entries) = (MovedClock(), Heard<LogEntry>())
+    let pair = try Pair { options in
+      options.youth = .seconds(3600)
+      options.clock = clock
+      options.log = { entries.add($0) }
+    }
+    pair.phone.request(1, as: Int.self, kind: "late", within: .seconds(1)) { _ in }
+    try eventually("it waits for a handler") { pair.watch.unclaimed == 1 }
+    clock.advance(by: .seconds(2))
+    let handled = Heard<String>()
+    let late = pair.watch.respond(toKind: "late") { handled.add($0.kind) }
+    let settling = pair.watch.respond(toKind: "settle") { try? $0.reply(1) }
+    // Requests without a queue are handled one after the other.
+    #expect(try pair.phone.request(0, as: Int.self, kind: "settle", within: .seconds(60)) == 1)
+    #expect(handled.all == [])
+    #expect(
+      entries.all.map(\.text).filter { $0.hasPrefix("dropped") }
+        == ["dropped a message of kind 'late' of 'phone': its deadline has passed"])
+    for one in [late, settling] { one.stop() }
+  }
+
+  /// The time that a start takes, and the check whether one is needed, counts towards the timeout.
+  @Test func aMessageWhosePeerWasWokenTooLateIsNotDelivered() throws {
+    let clock = MovedClock()
+    let pair = try Pair { $0.clock = clock }
+    let (heard, failures) = (Heard<Int>(), Heard<String>())
+    let hearing = pair.watch.receiveImmediate(kinds: ["Int"]) { heard.add((try? $0.value()) ?? 0) }
+    let (phone, pause) = (pair.phone, FaultPause())
+    let sending = try Thread("sending") {
+      FaultPoints.with([FaultRule(nil, path: "members/watch", .pause(pause))]) {
+        do {
+          try phone.sendImmediately(1, within: .seconds(10), waking: true)
+        } catch {
+          failures.add("\(error)")
+        }
+      }
+    }
+    try eventually("it checks whether the peer runs") { pause.isReached }
+    clock.advance(by: .seconds(20))
+    pause.open()
+    sending.join()
+    #expect(failures.all == [])
+    try phone.sendImmediately(2, within: .seconds(10))
+    try heard.wait("the message in time") { $0.contains(2) }
+    #expect(heard.all == [2])
+    hearing.stop()
+  }
+
   /// A peer whose directory cannot be opened for a moment still runs.
   @Test func anErrorOfTheSystemIsNotTheEndOfThePeer() throws {
     let pair = try Pair()
