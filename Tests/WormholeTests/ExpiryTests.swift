@@ -174,6 +174,21 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// The message expires in the next incarnation of its sender, before a listing or a timer has
+  /// settled the message.
+  @Test func anExpiredMessageIsPendingInTheNextIncarnation() async throws {
+    let timed = try Timed()
+    let pair = timed.pair
+    let id = try await pair.phone.send(1, Self.never).id
+    await pair.sender.leave()
+    let again = try await timed.another { _ in }.join(as: "phone")
+    timed.advance()
+    let pending = try again.peer("watch").pendingMessages
+    try #require(pending.map(\.id) == [id])
+    #expect(try await pending[0].waitForStatus(within: patience) == .expired)
+    #expect(try pair.files("inbox") == [])
+  }
+
   /// Also if the listing program may not remove messages, as the command that lists a queue.
   @Test(.blocking) func whatHasExpiredIsNotShownAsWaiting() throws {
     let timed = try Timed()
