@@ -273,6 +273,22 @@ import WormholeSyscalls
     next.stop()
   }
 
+  @Test(.blocking) func outcomesAreReportedOnTheGivenQueue() throws {
+    let member = try join()
+    let key = DispatchSpecificKey<String>()
+    let queue = DispatchQueue(label: "mine")
+    queue.setSpecific(key: key, value: "mine")
+    let names = Heard<String?>()
+    let watching = try member.watchOutcomes(on: queue) { _ in
+      names.add(DispatchQueue.getSpecific(key: key))
+    }
+    try member.peer("watch").send(1, .quick())
+    try handle(1)
+    try names.wait("the outcome") { !$0.isEmpty }
+    #expect(names.all == ["mine"])
+    watching.stop()
+  }
+
   /// A subscriber that stops leaves its unreported outcomes to the next subscriber.
   @Test(.blocking) func whatAListenerHasNotHeardIsToldToTheNext() throws {
     let member = try join()
