@@ -56,6 +56,21 @@ private typealias Machine = PresenterMachine<Int, Int>
     presenting.stop()
   }
 
+  /// The presenter was stopped after an access had listed it, and its process continues.
+  @Test func aRequestForAStoppedPresenterHasAReply() throws {
+    let scene = try FileScene()
+    let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
+    let endpoint = try PresenterEndpoint.of(room)
+    let guest = try SharedContainer(room.container, Options()).guest()
+    let question = PresenterQuestion(
+      presenter: 1, access: "access", process: "process", writes: true, saves: true, deletes: nil,
+      deleted: nil)
+    let holdsOff = try guest.peer(guest: endpoint.address).request(
+      question, as: Bool.self, kind: PresenterQuestion.kind, within: patience)
+    #expect(!holdsOff)
+    guest.leave()
+  }
+
   // MARK: Steps
 
   /// A presenter that could save and delete, in the order of its steps.
