@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -60,6 +61,22 @@ import WormholeSyscalls
     }
     #expect(findings.count == 1, "\(findings)")
     #expect(findings.first?.what.hasPrefix("message 'number22' is a dead letter") == true)
+  }
+
+  /// An urgent message is received before older ones, and does not hide how long they have waited.
+  @Test func theOldestMessageOfAMailboxIsNotTheMostUrgent() throws {
+    let clock = Monitor(Clocks.sinceEpoch)
+    let pair = try Pair { $0.environment.sinceEpoch = { clock.withLock { $0 } } }
+    let first = try pair.phone.send(1, .quick())
+    clock.withLock { $0 += 60_000_000_000 }
+    let urgent = try pair.phone.send(2, .quick { $0.isUrgent = true })
+    let queue = try pair.phone.queue
+    let sentFirst = try #require(queue.first { $0.id == first.id }?.sentAt)
+    let sentUrgent = try #require(queue.first { $0.id == urgent.id }?.sentAt)
+    try #require(sentUrgent > sentFirst)
+    var oldest: [Date?] = []
+    try pair.meeting.container.forEachMailbox { if $0.name == "watch" { oldest.append($0.oldest) } }
+    #expect(oldest == [sentFirst])
   }
 
   /// A message with a chosen ID has a second name, and the record of the inbox has a size.
