@@ -224,6 +224,25 @@ import WormholeSyscalls
     #expect(heard == [1, 2])
   }
 
+  @Test(.blocking) func aSequenceEndsWhenItsMemberLeaves() throws {
+    let pair = try Pair()
+    try pair.phone.setContext(1)
+    let (watch, heard, ended) = (pair.watch, Heard<Int>(), Heard<Bool>())
+    Task.detached {
+      do {
+        for try await context in watch.receivedContexts { heard.add(try context.value()) }
+        ended.add(true)
+      } catch {
+        ended.add(false)
+      }
+    }
+    // A loop that begins after the leaving is refused.
+    try heard.wait("the context") { $0 == [1] }
+    watch.leave()
+    try ended.wait("the end of the loop") { !$0.isEmpty }
+    #expect(ended.all == [true])
+  }
+
   @Test(.blocking) func namelessSenderIsRefused() throws {
     let meeting = try Meeting()
     let error = try failure { try meeting.container.peer("watch").setContext(1) }
