@@ -130,6 +130,17 @@ import WormholeSyscalls
     #expect(Expiry.sweep(home, container) == 1)
   }
 
+  /// A file that is larger than all that one sweep reads is not the last of the sweep.
+  @Test func aSweepGoesOnAfterAFileThatIsTooLarge() throws {
+    let sent = try (1...2).map { try peer.send($0, Self.expiring) }
+    pass()
+    let large = "\(meeting.path)/members/watch/inbox/\(sent[0].name.text)"
+    try Descriptor.open(path: large, [.writeOnly]).truncate(to: 65 << 20)
+    let (home, container) = (try home(), meeting.container)
+    #expect(Expiry.sweep(home, container) == 1)
+    #expect(try waiting() == [sent[0].name.text])
+  }
+
   /// Without the sender's directory there would be no receipt, and the sender would wait for ever.
   @Test func aMessageWhoseSenderCannotBeLookedUpIsSettledLater() throws {
     let clock = clock
