@@ -93,6 +93,30 @@ import WormholeSyscalls
     try scene.serve("the trouble is over") { one.bridge.trouble == nil }
   }
 
+  /// The servers were full for a moment: the flow must not wait for another connection.
+  @Test func aBundleThatTheServersRefuseIsPublishedAgain() throws {
+    let (one, link) = (scene.one, scene.link)
+    _ = try one.bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    let pair = try #require(one.bridge.pair(Self.other))
+    try one.container.guest().peer("bob").send(1)
+    scene.server.script = { subject in
+      guard subject.hasPrefix("whf.") else { return nil }
+      let body = #"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#
+      return (headers: "", body: body)
+    }
+    one.bridge.move(Self.other, pair, link, .now)
+    try scene.serve("the servers are full") { pair.retry != nil }
+    #expect(!pair.out.isPublished)
+    scene.server.script = { _ in nil }
+    scene.server.stored = "whf."
+    try scene.serve("the bundle is published") {
+      one.bridge.move(Self.other, pair, link, pair.retry ?? .now)
+      return pair.out.isPublished
+    }
+    #expect(scene.server.log.count == 1)
+    #expect(one.bridge.end == nil && one.bridge.failed.isEmpty)
+  }
+
   /// What the servers have taken is not all that may hold up a bridge.
   @Test func anotherTroubleStaysWhenTheServersTakeAPublish() {
     let bridge = scene.one.bridge
@@ -130,6 +154,7 @@ private final class ConnectedBridge {
   init() throws {
     let folder = try TemporaryDirectory()
     let server = try LyingServer(seed: 1, lies: .none)
+    server.largestMessage = 1 << 20
     let connection = try RelayConnection(
       RelayAddress(server.address), RelayOptions(name: "bridge", token: "secret"))
     let link = ServerLink(connection)

@@ -53,6 +53,8 @@ package final class LyingServer {
   package var lies: Lies
   package var isHonest = false
   package var version = "2.10.23"
+  /// The server's limit for a message, as it states it to the next client.
+  package var largestMessage = 65_536
   /// Ends each connection after this number of bytes.
   package var cutAfter: Int?
   package var token: String? = "secret"
@@ -146,8 +148,9 @@ package final class LyingServer {
 extension LyingServer {
   func information(_ more: String = "") -> [UInt8] {
     Array(
-      ("INFO {\"version\":\"\(version)\",\"headers\":true,\"max_payload\":65536,"
-        + "\"auth_required\":\(token != nil),\"domain\":\"hub\"\(more)} \r\n").utf8)
+      ("INFO {\"version\":\"\(version)\",\"headers\":true,"
+        + "\"max_payload\":\(largestMessage),\"auth_required\":\(token != nil),"
+        + "\"domain\":\"hub\"\(more)} \r\n").utf8)
   }
 
   private func serve(_ line: LyingClient.Line, of client: LyingClient) {
