@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholeSyscalls
 
 @testable import WormholeBridge
 
@@ -103,5 +104,35 @@ import WormholeContainerStorage
     try first.begin(1)
     first.end(Carrier.ChannelAnswer(.refused, reason: "no"))
     #expect(try queue().current == nil)
+  }
+
+  /// The file then has no change in progress, and still has those that were made before.
+  @Test func aRefusedChangeLeavesTheEarlierOnesKnown() throws {
+    let first = try queue()
+    add("a", to: first)
+    try first.begin(1)
+    first.end(Carrier.ChannelAnswer(.made, version: 2))
+    add("b", to: first)
+    try first.begin(2)
+    first.end(Carrier.ChannelAnswer(.refused, reason: "no"))
+    let second = try queue()
+    // The reply to the program was lost with the bridge.
+    add("a", to: second)
+    #expect(answers.all.filter { $0.hasPrefix("a") } == ["a: made 2", "a: made 2"])
+    #expect(second.waiting.isEmpty && second.current == nil)
+  }
+
+  /// A bridge that took the changes for read would never ask for them again.
+  @Test func theChangesOfAnEarlierBridgeAreReadAfterAFailure() throws {
+    let earlier = try queue()
+    add("a", to: earlier)
+    try earlier.begin(1)
+    let one = try UnconnectedBridge(directory.path)
+    let rule = FaultRule(
+      .open, path: "bridge/changes", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { one.bridge.readChanges() }
+    #expect(one.bridge.channels.queues.isEmpty)
+    one.bridge.readChanges()
+    #expect(one.bridge.channels.queues["seats"]?.current?.change.operation == "a")
   }
 }
