@@ -209,6 +209,23 @@ import WormholeSyscalls
     #expect(entry != nil && entry?.heir == nil && entry?.term == 0)
   }
 
+  /// Otherwise the next worker would have to wait for the deadline of the lent message.
+  @Test func lentMessagesGoBackWhenTheBridgeEnds() throws {
+    let home = try bridges(1)[0]
+    try nameQueue(on: [home])
+    let jobs = home.container.queue("jobs", of: Int.self)
+    try jobs.send(1)
+    let work = ["jobs": WorkerStatement(home: home.machine, room: 1, held: [])]
+    try home.hear(Self.first, work: work)
+    let lender = QueueTraffic.Lender(queue: "jobs", machine: Self.first)
+    let lent = try #require(home.bridge.queues.lenders[lender])
+    try eventually("the message is lent") { !lent.fresh.isEmpty }
+    #expect(try jobs.messages.map(\.state) == [.claimed])
+    home.bridge.queues.stop()
+    #expect(lent.count == 0)
+    #expect(try jobs.messages.map(\.state) == [.interrupted])
+  }
+
   /// A heartbeat of the lost machine that was held up on its way.
   @Test func noQueueIsGivenToAMachineThatWasGivenUp() throws {
     let machines = try bridges(2)
