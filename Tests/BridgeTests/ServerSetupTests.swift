@@ -1,6 +1,8 @@
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
+import WormholeContainerStorage
 import WormholeRelay
 import WormholeSyscalls
 
@@ -11,6 +13,11 @@ import WormholeSyscalls
   private static let later = #"{"format":2,"flows":2,"states":1}"#
   private static let other = #"{"format":1,"flows":3,"states":1}"#
   private static let same = #"{"format":1,"flows":2,"states":1}"#
+  /// The headers of a record.
+  private static let head = [
+    "NATS/1.0", "Nats-Stream: S", "Nats-Subject: whs.0.deployment", "Nats-Sequence: 1",
+    "Nats-Time-Stamp: 2026-01-31T09:30:00Z", "", "",
+  ].joined(separator: "\r\n")
 
   /// Sets a server up that stores no record.
   ///
@@ -32,21 +39,26 @@ import WormholeSyscalls
       guard let record = records[min(looks, records.count - 1)] else {
         return ("NATS/1.0 404 Message Not Found\r\n\r\n", "")
       }
-      let headers = [
-        "NATS/1.0", "Nats-Stream: S", "Nats-Subject: whs.0.deployment", "Nats-Sequence: 1",
-        "Nats-Time-Stamp: 2026-01-31T09:30:00Z", "", "",
-      ]
-      return (headers.joined(separator: "\r\n"), record)
+      return (Self.head, record)
     }
+    return try serve(server) { settings in
+      try ServerSetup.run(settings, Deployment(flows: 2), replicas: 1)
+    }
+  }
+
+  /// Serves a dialog, which runs on a thread of its own, until its end.
+  private func serve<Value: Sendable>(
+    _ server: LyingServer, _ dialog: @escaping @Sendable (Bridge.Settings) throws -> Value
+  ) throws -> Value {
     var settings = Bridge.Settings(group: "g", address: try RelayAddress(server.address))
     settings.token = "secret"
-    let outcome = Monitor<Result<[String], any Error>?>(nil)
-    let thread = try Thread("setup") { [settings] in
-      let result = Result { try ServerSetup.run(settings, Deployment(flows: 2), replicas: 1) }
+    let outcome = Monitor<Result<Value, any Error>?>(nil)
+    let thread = try Thread("dialog") { [settings] in
+      let result = Result { try dialog(settings) }
       outcome.withLock { $0 = result }
     }
     defer { thread.join() }
-    let result = try eventually("the setup has ended") { () -> Result<[String], any Error>? in
+    let result = try eventually("the dialog has ended") { () -> Result<Value, any Error>? in
       _ = server.step(.now)
       return outcome.withLock { $0 }
     }
@@ -65,6 +77,24 @@ import WormholeSyscalls
     dialog.extend(to: .now)
     #expect(try !dialog.turn(until: { false }, within: .milliseconds(1)))
     withExtendedLifetime(server) {}
+  }
+
+  /// The operator learns at once what the next setup has to make.
+  @Test func theDoctorNamesEachStreamThatIsMissing() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    server.script = { subject in
+      if subject.hasPrefix("$JS.hub.API.STREAM.INFO.") {
+        return ("", #"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#)
+      }
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      return (Self.head, Self.same)
+    }
+    let folder = try TemporaryDirectory()
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let found = try serve(server) { BridgeDoctor.run(container, $0) }
+    let missing = found.filter { $0.what == "is missing" }
+    #expect(
+      missing.map(\.subject) == ["stream WHS_0", "stream WHF_0", "stream WHF_1"], "\(found)")
   }
 
   @Test func aLaterVersionsRecordIsRefused() throws {
