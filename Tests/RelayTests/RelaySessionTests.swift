@@ -318,6 +318,22 @@ struct PlayedSession {
     #expect(played.events.count == 4, "a refused request does not time out")
   }
 
+  @Test func aMessageOfTheServersLimitThatWaitsForItIsSent() throws {
+    var played = PlayedSession()
+    let body = [UInt8](repeating: 0x21, count: 1000)
+    try played.session.publish("a", replyTo: nil, headers: [], body)
+    _ = try played.session.request("b", headers: [], body, within: .seconds(1))
+    played.feed(PlayedSession.info + "\r\n")
+    #expect(played.events == [])
+    played.sent()
+    played.feed("PONG\r\n")
+    #expect(played.events == ["ready"])
+    let text = String(repeating: "!", count: 1000) + "\r\n"
+    #expect(
+      played.sent() == "SUB _INBOX.a_b.ab.* 1\r\nPUB a 1000\r\n" + text
+        + "PUB b _INBOX.a_b.ab.1 1000\r\n" + text)
+  }
+
   @Test func aServerWithALargeLimitIsSentWhatWaitsForIt() throws {
     var played = PlayedSession()
     let body = [UInt8](repeating: 0x21, count: 2 << 20)
