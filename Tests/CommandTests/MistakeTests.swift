@@ -180,6 +180,16 @@ import WormholeSyscalls
     try check("wormhole --container new members", 0, errors: "")
   }
 
+  /// A directory without a container has no member whose home could move.
+  @Test func aMoveOfAHomeMakesNoContainer() throws {
+    let outcome = try stage.run(
+      "wormhole --container tpyo bridge move bob --to 0123456789abcdef "
+        + "--nats nats://127.0.0.1:1 --open-server --timeout 0")
+    #expect(outcome.status == .exited(1))
+    #expect(outcome.errors.contains("the directory does not exist"), "\(outcome.errors)")
+    #expect(try !stage.directory.descriptor.names().contains("tpyo"))
+  }
+
   // MARK: Words
 
   @Test func aSlipOfThePenIsUnderstood() throws {
