@@ -146,6 +146,30 @@ import Testing
     withExtendedLifetime(quiet) {}
   }
 
+  /// The counterpart is near, and has no method for the message.
+  @Test func anImmediateMessageThatFailsLaterIsReportedToItsSender() throws {
+    let phone = Communicator(WCSession(role: .phone, place: .directory(container)))
+    let watch = WCSession(role: .watch, place: .directory(container))
+    defer {
+      watch.end()
+      phone.session.end()
+    }
+    let quiet = Quiet()
+    watch.delegate = quiet
+    watch.activate()
+    try eventually("it is near") { phone.currentReachability == .immediatelyReachable }
+    let ends = Heard<Int>()
+    phone.send(ImmediateMessage(name)) { ends.add(($0 as NSError).code) }
+    try ends.wait("its end") { !$0.isEmpty }
+    // Null is no value of a property list.
+    phone.send(ImmediateMessage(name, content: ["n": NSNull()])) {
+      ends.add(($0 as NSError).code)
+    }
+    try ends.wait("the second end") { $0.count > 1 }
+    #expect(ends.all == [7014, 7010])
+    withExtendedLifetime(quiet) {}
+  }
+
   /// The completion of a transfer is called, also if its container is gone.
   ///
   /// Until then the transfer keeps its place in memory: a later transfer in the same place would
