@@ -125,6 +125,27 @@ import WormholeSyscalls
     #expect(try asking.reply().status == 200)
   }
 
+  @Test func theConnectionThatHasWaitedLongestMakesRoom() throws {
+    var limits = WebLimits()
+    limits.connections = 3
+    // No connection ends for another reason.
+    (limits.arrival, limits.silence) = (.seconds(600), .seconds(600))
+    let site = try PlainSite(limits)
+    var connections: [WebConnection] = []
+    for _ in 1...4 {
+      let connection = try site.connect()
+      // With its reply, the connection waits for the next request.
+      try connection.ask("/a")
+      #expect(try connection.reply().status == 200)
+      connections.append(connection)
+    }
+    for connection in connections.dropFirst() {
+      try connection.ask("/a")
+      #expect(try connection.reply().status == 200)
+    }
+    try connections[0].waitForEnd()
+  }
+
   /// Where each connection has a request, the new connection is the one that ends.
   @Test func aServerFullOfRequestsAcceptsNoFurtherConnection() throws {
     var limits = WebLimits()
@@ -136,6 +157,23 @@ import WormholeSyscalls
     try site.connect().waitForEnd()
     for reply in site.held.withLock({ $0 }) { reply.send(WebResponse(json: "{}")) }
     #expect(try asking.reply().status == 200)
+  }
+
+  /// A slow client would get the beginning of one event, and then another event.
+  @Test func aStreamTakesADocumentWhenAllBeforeItIsSent() throws {
+    let slow = try SlowRequest()
+    do {
+      let client = try slow.accepted()
+      client.beginStream(slow.limits)
+      // The head is not sent yet when the first document comes.
+      for (number, text) in [(1, "first"), (2, "second")] {
+        client.take(WebDocument(number: number, text), slow.limits)
+        let isOpen = client.write(slow.limits)
+        #expect(isOpen && !client.isSending)
+      }
+    }
+    #expect(try slow.connection.reply().status == 200)
+    #expect(try slow.connection.event() == "second")
   }
 }
 
