@@ -242,6 +242,16 @@ import Testing
     expect(.malformed) { _ = try json("{\"$date\": \"\(text)\"}") }
   }
 
+  /// People and other programs write a date as seconds since the beginning of 2001, too.
+  @Test(arguments: [
+    ("700000000", 700_000_000), ("0", 0), ("-1", -1), ("700000000.5", 700_000_000.5),
+  ])
+  func aDateInJSONMayBeANumber(_ number: String, _ seconds: Double) throws {
+    let date = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: seconds))
+    #expect(try json("{\"$date\": \(number)}") == date)
+    #expect(try json("{\"a\": [{\"$date\": \(number)}]}") == ["a": [date]])
+  }
+
   /// India's zone has a half hour, Newfoundland's is west of Greenwich, Nepal's has three quarters.
   @Test(arguments: [
     ("2001-01-01T05:30:00+05:30", 0), ("2001-01-01T05:30:00+0530", 0),
