@@ -131,6 +131,25 @@ import WormholeSyscalls
     #expect(try [left.add(), right.add()] == [place == "right" ? 1 : 2, 2], "the locks are free")
   }
 
+  /// The error names the changed slot, not an unchanged slot before it.
+  @Test func anUnchangedSlotIsNotNamedAsChanged() throws {
+    let slots = try ["first", "second", "third"].map { try container.slot(.channels, $0) }
+    let rule = FaultRule(.rename, path: "third/value.plist", .fail(.inputOutput))
+    let error = try #require(
+      throws: WormholeError.self,
+      performing: {
+        try FaultPoints.with([rule]) {
+          try container.change(slots, "move") { _ in
+            let one = SlotChange.put(try BinaryEncoder().encode(1))
+            return [.none, one, one]
+          }
+        }
+      })
+    #expect(error.code == .partlyDone)
+    #expect(error.reason.hasPrefix("only 'second' changed: "), "\(error.reason)")
+    #expect(try slots.map { try $0.number() } == [0, 1, 0])
+  }
+
   /// With `.power`, or where the value before was not saved, each changed slot is synced, in order,
   /// after the last commit.
   @Test(arguments: [Durability.power, .process])
