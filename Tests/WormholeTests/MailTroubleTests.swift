@@ -296,6 +296,23 @@ import WormholeSyscalls
     #expect(try meeting.names("members/watch/inbox") == [])
   }
 
+  /// The receiver that reads the claimed file at last makes the first attempt.
+  @Test(.blocking) func aReadThatIsRefusedIsNoAttempt() throws {
+    let meeting = try Meeting()
+    try meeting.container.peer("watch").send(1, .quick())
+    let refusals = (1...2).map { "open~watch/claimed/1@\($0):before:fail=EMFILE" }
+    let receiver = try Running(
+      .receive(meeting.path, "watch", log: meeting.folder.path + "/log", until: 1),
+      environment: ["WORMHOLE_FAULTS=" + refusals.joined(separator: ";")])
+    let outcome = try receiver.outcome()
+    #expect(outcome.status == .exited(0))
+    let failures = outcome.errors.split(separator: "\n").filter {
+      $0.hasPrefix("cannot read message")
+    }
+    #expect(failures.count == 2, "\(outcome.errors)")
+    #expect(try meeting.folder.read("log") == "1 1 false\n1 done\n")
+  }
+
   /// The message is handled once, and its outcome is written when the system permits.
   @Test(arguments: [1, 3])
   func anAcknowledgementThatFailsIsWrittenDownLater(_ count: Int) async throws {
