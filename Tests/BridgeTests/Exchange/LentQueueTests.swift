@@ -59,6 +59,30 @@ import WormholeSyscalls
     queue.stop()
   }
 
+  /// The other machine has no copy of the file, and no frame holds the largest messages.
+  @Test func aMessageWithAFileAndALargeOneAreLeftToLocalWorkers() throws {
+    try folder.write("content", to: "file")
+    let jobs = container.queue("jobs", of: String.self)
+    try jobs.send("file", file: folder.path + "/file")
+    try jobs.send(String(repeating: "x", count: LentQueue.largestMessage))
+    let small = try jobs.send("small")
+    let queue = try LentQueue("jobs", container) {}
+    // The oldest message that may be lent is claimed first.
+    queue.setRoom(1)
+    let lent = try job(of: queue)
+    #expect(lent.name.id == small.id)
+    queue.setRoom(0)
+    #expect(try queue.end(lent.id, .acknowledged))
+    let heard = Heard<String>()
+    let working = try jobs.work { text, message in
+      heard.add("\(text.prefix(4)) \(message.file?.size ?? 0) \(message.attempt)")
+    }
+    try heard.wait("both are handled here") { $0.count == 2 }
+    #expect(heard.all.sorted() == ["file 7 1", "xxxx 0 1"])
+    working.stop()
+    queue.stop()
+  }
+
   /// A message that went back and is lent again is another job: the end of the first one is late.
   @Test func aLateEndEndsNoOtherClaim() throws {
     let queue = try LentQueue("jobs", container) {}
