@@ -43,6 +43,21 @@ import WormholeSyscalls
     #expect(try printer.waiting() == [name])
   }
 
+  /// After a power cut, the name would be the other machine's again.
+  ///
+  /// A process that ended between the removal and the sync leaves the sync to the next one.
+  @Test func aReturnedNameIsSynced() throws {
+    let rule = FaultRule(.fsync, path: "members/printer", persistent: true, .fail(.inputOutput))
+    for _ in 1...2 {
+      var error: WormholeError?
+      try FaultPoints.with([rule]) { error = try failure { try printer.release() } }
+      #expect(error?.errno == Errno.inputOutput.rawValue)
+    }
+    let calls = try FaultPoints.with { try printer.release() }
+    #expect(calls.contains { $0.hasPrefix("fsync ") && $0.hasSuffix("/members/printer") })
+    #expect(try !meeting.names("members/printer").contains(MemberDirectory.elsewhereName))
+  }
+
   /// A process that ended between the rename and the sync leaves the sync to the next one.
   @Test func aContextThatWasDeliveredBeforeIsSynced() throws {
     let storage = meeting.container.storage
