@@ -56,6 +56,24 @@ import WormholeSyscalls
     #expect(try names() == ["new"])
   }
 
+  /// As long as a process has a removed directory open, the kernel shows its last state.
+  @Test(arguments: [MemberDirectory.Part.inbox, .files])
+  func aPartThatWasRemovedAndMadeAgainIsOpenedAgain(_ part: MemberDirectory.Part) throws {
+    let home = try container.member("watch")
+    let path = container.path("members/watch/\(part.rawValue)")
+    for isReadBetween in [true, false] {
+      #expect(try home.lastChange(of: part) != nil)
+      try remove("members", "watch", part.rawValue)
+      if isReadBetween { #expect(try home.lastChange(of: part) == nil) }
+      #expect(try run("mkdir", ["-m", "700", path]).status == .exited(0))
+      #expect(try run("touch", [path + "/new"]).status == .exited(0))
+      #expect(try run("touch", ["-d", "1 hour ago", path]).status == .exited(0))
+      #expect(try home.lastChange(of: part) == Descriptor.status(ofPath: path).modified)
+      let directory = try #require(try home.existing(part))
+      #expect(try directory.descriptor.names() == ["new"])
+    }
+  }
+
   /// Where one thread could not be had, the next tenure tries again.
   @Test func marksAreRenewedAgainOnceThereAreThreads() throws {
     let tries = Monitor(0)
