@@ -174,6 +174,21 @@ import WormholeSyscalls
     #expect(try names("members") == [])
   }
 
+  /// The removal ends at the first part that stays: the member keeps all later parts and its files.
+  @Test func aMemberWithAPartThatCannotBeRemovedIsRemovedLater() throws {
+    _ = try container.member("a")
+    try FaultPoints.with([FaultRule(.rmdir, path: "a/inbox", .fail(.inputOutput))]) {
+      let error = try failure { _ = try container.removeMember("a") }
+      #expect(error.code == .system)
+      #expect(error.operation == "remove member")
+      #expect(error.errno == Errno.inputOutput.rawValue)
+    }
+    let rest: Set = ["inbox", "claimed", "dead", "receipts", "context", "live", "presence"]
+    #expect(try rest.isSubset(of: names("members/a")))
+    #expect(try container.removeMember("a"))
+    #expect(try names("members") == [])
+  }
+
   // MARK: Trees
 
   /// Each file counts, the directory, and each time that the directory is listed again.
