@@ -41,34 +41,17 @@ import WormholeSyscalls
     let waiter = try Thread("waiting") {
       _ = try? pair.send([2]) { $0.whenFull = .wait(patience) }
     }
-    // By inotify's numbers, as the kernel shows them.
-    let (movedFrom, deleted) = (UInt32(0x40), UInt32(0x200))
-    var masks: [UInt32] = []
+    var masks: [InotifyMask] = []
     try eventually("the sender waits") {
-      masks = try watchMasks(of: inbox).filter { $0 & movedFrom != 0 }
+      masks = try watchMasks(of: inbox).filter { $0.contains(.movedFrom) }
       return !masks.isEmpty
     }
-    #expect(masks.allSatisfy { $0 & deleted != 0 })
+    #expect(masks.allSatisfy { $0.contains(.deleted) })
     let first = try pair.files("inbox")[0]
     try inbox.unlink(first)
     waiter.join()
     #expect(try pair.files("inbox").count == 1)
     #expect(try !pair.files("inbox").contains(first))
-  }
-
-  /// The events that this process's inotify instances report of a directory.
-  private func watchMasks(of directory: borrowing Descriptor) throws -> [UInt32] {
-    let node = "ino:" + String(try directory.status().inode, radix: 16)
-    let all = try Descriptor.open(path: "/proc/self/fdinfo", [.readOnly, .directory])
-    return try all.names().flatMap { name -> [UInt32] in
-      // Other tests close their descriptors in the meantime.
-      guard let bytes = try? all.open(name, [.readOnly]).contents() else { return [] }
-      let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-      return lines.map { $0.split(separator: " ") }.compactMap { words in
-        guard words.first == "inotify", words.contains(Substring(node)) else { return nil }
-        return words.first { $0.hasPrefix("mask:") }.flatMap { UInt32($0.dropFirst(5), radix: 16) }
-      }
-    }
   }
 
   @Test(.blocking) func aFullInboxIsToldByItsBytes() throws {
