@@ -59,7 +59,7 @@ import WormholeSyscalls
     queue.stop()
   }
 
-  /// The other machine has no copy of the file, and no frame holds the largest messages.
+  /// The other machine has no copy of the file.
   @Test func aMessageWithAFileAndALargeOneAreLeftToLocalWorkers() throws {
     try folder.write("content", to: "file")
     let jobs = container.queue("jobs", of: String.self)
