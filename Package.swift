@@ -219,7 +219,9 @@ let package = Package(
     tests("SyscallsTests", "TestPeer"),
     .testTarget(
       name: "PropertyListsTests",
-      dependencies: ["WormholePropertyLists", "PropertyListFuzzing", "TestSupport", "TestTraits"],
+      dependencies: [
+        "WormholePropertyLists", "PropertyListFuzzing", "TestPeer", "TestSupport", "TestTraits",
+      ],
       swiftSettings: house),
     .target(
       name: "PropertyListFuzzing", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],

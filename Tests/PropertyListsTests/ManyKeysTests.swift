@@ -1,3 +1,4 @@
+import TestSupport
 import TestTraits
 import Testing
 
@@ -43,6 +44,13 @@ import Testing
     let bytes = try BinaryPropertyList.encode([value, value])
     #expect(objectCount(bytes) == 1 + 2 + 40 + 2 * 40)
     #expect(try BinaryPropertyList.decode(bytes) == [value, value])
+  }
+
+  /// The table of a thousand keys takes 16 kilobytes.
+  @Test(.notSanitized("a sanitizer keeps freed memory")) func noTableIsLeft() throws {
+    let outcome = try run(.encodeOften(keys: 1000, times: 500))
+    let growth = try #require(Int(outcome.output.dropLast()), "\(outcome.errors)")
+    #expect(growth < 4000, "in kilobytes")
   }
 
   @Test(arguments: [1, 14, 15, 16, 255, 256, 65_535, 65_536])

@@ -57,7 +57,7 @@ extension Peer {
   }
 
   /// The peak memory of this process, in kilobytes.
-  private static func mostMemory() throws -> Int {
+  static func mostMemory() throws -> Int {
     let bytes = try Descriptor.open(path: "/proc/self/status", [.readOnly]).contents()
     let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
       .first { $0.hasPrefix("VmHWM:") }

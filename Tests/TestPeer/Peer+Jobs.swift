@@ -132,6 +132,7 @@ extension Peer {
     case .openAgain(let container, let times): try openAgain(container, times: times)
     case .sendOddKinds(let container, let name, let asks):
       try sendOddKinds(container, to: name, asks: asks)
+    case .endAfterRefusedThread: try endAfterRefusedThread()
     case .requestWhileBusy(let container, let name):
       try requestWhileBusy(container, of: name)
     case .as(let user, let group, let job): try become(user, group, for: job)
@@ -139,6 +140,7 @@ extension Peer {
     case .linked(let name): try linked(name)
     case .print(let line, let times, let killsItself):
       try printLine(line, times: times, killsItself: killsItself)
+    case .encodeOften(let keys, let times): try encodeOften(keys: keys, times: times)
     case .testGroups(let group): try testGroups(group)
     }
   }

@@ -80,6 +80,14 @@ extension Peer {
     try say("\(try threads())")
   }
 
+  static func endAfterRefusedThread() throws {
+    guard forking_refuse_threads() == 0 else { Processes.exit(77) }
+    let failure = Errno.of { () throws(Errno) in try Thread("refused", {}).detach() }
+    try say("too many: \(failure == .wouldBlock)")
+    try Processes.send(.terminate, to: Processes.current)
+    try say("the signal is blocked")
+  }
+
   static func requestWhileBusy(_ container: String, of name: String) throws {
     let shared = try meeting(container)
     let member = try shared.join(as: "busy")

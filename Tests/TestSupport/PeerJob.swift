@@ -288,6 +288,9 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Sends messages, or requests, of a kind that is too long, of a kind with a zero byte, and of
   /// the usual kind, and prints the results of the requests.
   case sendOddKinds(_ container: String, to: String, asks: Bool)
+  /// Fails to start a thread, prints whether the error is that of too many threads, and ends by a
+  /// signal that it sends to itself; ends with code 77 where no thread can be refused.
+  case endAfterRefusedThread
   /// Joins, keeps all threads of the library busy, and prints the duration of a request that gets
   /// no reply within a fifth of a second.
   case requestWhileBusy(_ container: String, of: String)
@@ -305,6 +308,9 @@ package indirect enum PeerJob: Codable, Sendable {
   case linked(_ name: String)
   /// Prints a line as many times with the standard library's `print`, and kills itself or stays.
   case print(_ line: String, times: Int, killsItself: Bool)
+  /// Encodes a dictionary with so many keys again and again, and prints by how many kilobytes its
+  /// peak memory has grown.
+  case encodeOften(keys: Int, times: Int)
   /// Starts as a test does, and prints the directory of a group, here and in a child process.
   case testGroups(_ group: String)
 }

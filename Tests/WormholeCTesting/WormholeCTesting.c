@@ -119,11 +119,11 @@ int forking_become(unsigned user, unsigned group) {
   return setresuid(user, user, user);
 }
 
-int forking_refuse(int error) {
+static int refuse(unsigned one, unsigned other, int error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((unsigned)error & SECCOMP_RET_DATA)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -131,6 +131,11 @@ int forking_refuse(int error) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1) return -1;
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
+
+int forking_refuse(int error) { return refuse(SYS_openat2, SYS_renameat2, error); }
+
+int forking_refuse_threads(void) { return refuse(SYS_clone3, SYS_clone, EAGAIN); }
+
 static int limit(int resource, unsigned long count) {
   struct rlimit limit = {.rlim_cur = count, .rlim_max = count};
   return setrlimit(resource, &limit);

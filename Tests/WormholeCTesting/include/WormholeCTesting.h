@@ -25,6 +25,9 @@ int forking_become(unsigned user, unsigned group);
 /* Refuses openat2 and renameat2 with that error to this thread and to what it starts, for good, as
    sandboxes refuse calls that they do not know; -1 where that cannot be. */
 int forking_refuse(int error);
+/* Refuses new threads and processes to this thread, as where there are too many; -1 where that
+   cannot be. This binds root too. */
+int forking_refuse_threads(void);
 /* Limit the descriptors of this process, and the threads of all processes of its user, for good;
    -1 if that cannot be. The second does not bind root. */
 int forking_limit_descriptors(unsigned long count);
@@ -61,8 +64,8 @@ int testing_wait_for_bytes(int descriptor, int milliseconds);
 int testing_enter_network(const char *network);
 int testing_leave_network(int descriptor);
 
-/* Gives the jobs of Swift's tasks to a function, in place of Swift's own threads. Any thread may run
-   a job. */
+/* Gives the jobs of Swift's tasks to a function, in place of Swift's own threads. Any thread may
+   run a job. */
 void testing_take_jobs(void (*take)(void *job));
 void testing_run_job(void *job);
 

@@ -46,4 +46,17 @@ import WormholeSyscalls
     first.join()
     #expect(heard.all.sorted() == ["first", "second"])
   }
+
+  /// A thread blocks its signals before the start of another thread, which inherits the mask.
+  ///
+  /// If the signals stayed blocked after a failure, no interrupt from a terminal would end the
+  /// program any more.
+  @Test func aThreadThatCannotStartAnotherOneReceivesItsSignals() throws {
+    let outcome = try run(.endAfterRefusedThread)
+    if outcome.status == .exited(77) {
+      return skip("signals after a refused thread", because: "no system call can be refused")
+    }
+    #expect(outcome.status == .signalled(15), "\(outcome.errors)")
+    #expect(outcome.output == "too many: true\n")
+  }
 }
