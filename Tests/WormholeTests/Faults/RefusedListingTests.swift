@@ -7,7 +7,7 @@ import WormholeTesting
 
 @testable import Wormhole
 
-/// A receiver whose listing of the inbox the system refuses for a moment.
+/// A member whose listing of its messages or receipts the system refuses for a moment.
 @Suite(.blocking) struct RefusedListingTests {
   @Test func aRefusedListingOfAnInboxIsRepeatedAfterASecond() throws {
     let (clock, logged) = (TestClock(), Heard<String>())
@@ -45,5 +45,23 @@ import WormholeTesting
     runner.end()
     mailbox.remove(number)
     watch.leave()
+  }
+
+  /// No notice of the receipt follows: only the repeated listing finds the receipt.
+  @Test func aRefusedListingOfReceiptsIsRepeated() throws {
+    let logged = Heard<String>()
+    let pair = try Pair { $0.log = { logged.add($0.text) } }
+    let sent = try pair.phone.send(1, .quick())
+    try pair.watch.take(1)[0].acknowledge()
+    try TestSupport.eventually("its receipt was read") { sent.hasEnded }
+    let heard = Heard<String>()
+    var watching: Subscription?
+    let rule = FaultRule(.getdents, path: "phone/receipts", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      watching = try pair.sender.watchOutcomes { heard.add($0.id) }
+    }
+    #expect(logged.all.contains { $0.hasPrefix("cannot list the receipts of 'phone': ") })
+    try heard.wait("the outcome") { $0 == [sent.id] }
+    watching?.stop()
   }
 }
