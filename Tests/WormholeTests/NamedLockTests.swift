@@ -174,6 +174,45 @@ import WormholeSyscalls
 
   private final class Lane: Sendable { static let one = Lane() }
 
+  /// Runs the jobs of one task on the calling thread, which so knows when the task waits.
+  private final class JobsOfOneTask: TaskExecutor {
+    private let jobs = Monitor<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      jobs.withLock { $0.append(job) }
+    }
+
+    /// Runs jobs until the task waits or has ended.
+    func run() {
+      while let job = jobs.withLock({ $0.popLast() }) {
+        job.runSynchronously(on: asUnownedTaskExecutor())
+      }
+    }
+  }
+
+  /// The task waits behind other tasks of this process, so no thread waits for the lock yet.
+  @Test(.blocking) func aCancelledTaskDoesNotWaitForTheTasksAhead() throws {
+    let stay = LockSession("till", CancellationFlag()) { _ in false }
+    let (jobs, ends) = (JobsOfOneTask(), Heard<WormholeError.Code?>())
+    let thread = try Thread("task") {
+      let waiting = Task(executorPreference: jobs) {
+        do {
+          _ = try await stay.generation()
+          ends.add(nil)
+        } catch {
+          ends.add((error as? WormholeError)?.code)
+        }
+      }
+      jobs.run()
+      // The task waits now.
+      waiting.cancel()
+      jobs.run()
+    }
+    thread.join()
+    #expect(ends.all == [.cancelled])
+  }
+
   /// The lock is granted when the task has decided to leave, and is released at once.
   @Test(.timeLimit(.minutes(1))) func aTaskThatLeavesDoesNotLearnThatItGotTheLock() async throws {
     let gate = Monitor(false)
