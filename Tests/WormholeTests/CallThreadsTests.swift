@@ -125,6 +125,26 @@ import WormholeSyscalls
     try ends.wait("it ends") { $0.count >= 1 }
   }
 
+  /// A thread that has ended is not counted: its place is free for another thread.
+  @Test func anEndedThreadIsReplaced() throws {
+    let (begun, ends, heard) = (Heard<Int>(), Heard<Int>(), Heard<Int>())
+    let threads = CallThreads(most: 1) { body throws(Errno) in
+      begun.add(1)
+      try Thread("only") {
+        body()
+        ends.add(1)
+      }.detach()
+    }
+    threads.add { heard.add(1) }
+    try ends.wait("the idle thread ends") { $0.count == 1 }
+    threads.add { heard.add(2) }
+    try heard.wait("both calls") { $0.count == 2 }
+    try ends.wait("the second thread ends") { $0.count == 2 }
+    let hold = try threads.hold()
+    #expect(begun.count == 3)
+    withExtendedLifetime(hold) {}
+  }
+
   @Test func aQueueMakesOneCallAfterTheOther() throws {
     let (queue, heard, busy) = (WorkQueue(), Heard<Int>(), Monitor(0))
     for number in 0..<1000 {
