@@ -26,6 +26,23 @@ import WormholeSyscalls
     }
   }
 
+  @Test func theOutcomesOfAMemberThatHasLeftFailOnceAndThenEnd() async throws {
+    let pair = try Pair()
+    let all = pair.sender.outcomes
+    await pair.sender.leave()
+    var outcomes = all.makeAsyncIterator()
+    do throws(WormholeError) {
+      _ = try await outcomes.next(isolation: nil)
+      Issue.record("the sequence does not fail")
+    } catch {
+      #expect(error.code == .notJoined)
+    }
+    for _ in 1...2 {
+      let next = try await outcomes.next(isolation: nil)
+      #expect(next == nil)
+    }
+  }
+
   /// The task stops while the receiver compares the file of the claimed message.
   @Test(.blocking) func whatIsClaimedForATaskThatHasStoppedGoesToTheNextReceiver() throws {
     let gate = Gate()
