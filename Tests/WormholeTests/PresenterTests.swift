@@ -206,6 +206,24 @@ import WormholeSyscalls
     try eventually("it is told") { late?.all == ["changed ."] }
   }
 
+  /// The container without a presenter may be the first one, in any of the accesses.
+  @Test(arguments: [0, 1]) func itIsAskedThoughAnotherContainerHasNone(_ index: Int) throws {
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    let paths = [scene.path("a"), "\(scene.folder.path)/groups/cinema/b"]
+    let asked = Heard<Int>()
+    var presenter = Coordinator.Presenter()
+    presenter.relinquish = { _, goOn in
+      asked.add(1)
+      goOn(nil)
+    }
+    let subscription = try scene.another().present(paths[index], as: presenter)
+    let coordinator = scene.another()
+    for count in 1...16 {
+      try coordinator.access(paths.map { .writing($0) }) { _ in #expect(asked.count == count) }
+    }
+    subscription.stop()
+  }
+
   /// The late presenter finds no access when it registers, and was not asked.
   @Test func whoComesBetweenTheQuestionAndTheAccessIsTold() throws {
     let late = Monitor<Heard<String>?>(nil)
