@@ -188,6 +188,20 @@ import WormholeSyscalls
     #expect(try peer.pendingOutcomes.isEmpty)
   }
 
+  /// A receipt of more than one block takes two blocks on disk.
+  @Test(.blocking) func aReceiptCountsWithTheBlocksThatItTakes() throws {
+    let options: (inout Options) -> Void = { $0.mailbox.maximumReceiptBytes = 16 * 4096 }
+    let receiver = try meeting.another(options).join(as: "tv")
+    let member = try join()
+    let text = String(repeating: "x", count: 5000)
+    for _ in 1...16 { try member.peer("tv").send(text, .quick()) }
+    member.leave()
+    // Receipts of this size are counted at each arrival.
+    for message in try receiver.take(16) { try message.acknowledge() }
+    let count = try meeting.names("members/phone/receipts").count
+    #expect(count == 7 || count == 8)
+  }
+
   /// Pending outcomes are not read again for each new outcome.
   @Test(.blocking) func anOutcomeCostsNoLookAtAllOthers() throws {
     let member = try join()
