@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeContainerStorage
 import WormholeSyscalls
 
 @testable import Wormhole
@@ -22,6 +23,17 @@ import WormholeSyscalls
       #expect(notices.wait(until: .now))
       #expect(!notices.wait(until: .now))
     }
+  }
+
+  /// A wait for a place in a queue may have a deadline that is days away.
+  @Test func aCancelledTaskDoesNotWaitUntilTheDeadline() {
+    let (notices, cancellation) = (NoticeCount(), CancellationFlag())
+    cancellation.cancel()
+    let end = Instant.now + patience
+    let limits = CallLimits(cancellation: cancellation, deadline: nil)
+    let isNoticed = OffPool.$terms.withValue(limits) { notices.wait(until: end) }
+    #expect(!isNoticed)
+    #expect(Instant.now < end)
   }
 
   @Test func aFreeNameIsTakenAtOnce() throws {
