@@ -142,7 +142,10 @@ import WormholeSyscalls
     let (here, there) = (machines.here, machines.there)
     let al = try here.container.join(as: "al")
     try there.container.join(as: "bob").leave()
-    try eventually("the name is known", within: .seconds(60)) { try isProxy("bob", here) }
+    try here.container.join(as: "dan").leave()
+    try eventually("the names are known", within: .seconds(60)) {
+      try isProxy("bob", here) && isProxy("dan", there)
+    }
     try there.kill()
     let sent = try al.peer("bob").send(1, options(true))
     try al.peer("bob").send(2, options(false))
@@ -156,6 +159,12 @@ import WormholeSyscalls
     try eventually("both are dead letters", within: .seconds(60)) {
       try here.container.peer("bob").deadLetters.count == 2
     }
+    // A home there would have no bridge that receives its messages.
+    let lost = try name(there)
+    let move = try command(here, ["move", "dan", "--to", lost])
+    #expect(move.status == .exited(1), "\(move.errors)")
+    #expect(move.errors.contains("the group has no machine \(lost)"), "\(move.errors)")
+    try here.container.join(as: "dan").leave()
   }
 
   // MARK: Files
