@@ -128,6 +128,32 @@ import WormholeSyscalls
     #expect(bridge.trouble == "the servers refuse a right")
   }
 
+  /// While a failure is remembered, no guest is swept, and the next pause is longer.
+  @Test func aFailureIsForgottenOnceTheFlowHasMovedOn() throws {
+    let (one, bridge, link) = (scene.one, scene.one.bridge, scene.link)
+    let files = try BridgeFolder(["out", Self.other], of: one.container.storage)
+    let damaged: [UInt8] = [1]
+    try files.write(OutFlow.stateName, damaged)
+    #expect(bridge.pair(Self.other) == nil)
+    let pause = bridge.failed[Self.other]?.pause
+    #expect(pause != nil)
+    try files.remove(OutFlow.stateName)
+    bridge.failed[Self.other]?.until = Instant.longAgo
+    let flow = try #require(bridge.pair(Self.other))
+    // The servers of the test take no bundles.
+    flow.isPublishing = true
+    bridge.move(Self.other, flow, link, .now)
+    let digits = try #require(Incarnation(rawValue: "00000000000000ee"))
+    _ = try bridge.residents.proxy(of: .guest(digits), on: Self.other)
+    (bridge.nextSweep, link.nextBeat) = (.longAgo, .longAgo)
+    bridge.beat(link, .now)
+    #expect(try !one.names("guests").contains(digits.rawValue))
+    bridge.pairs[Self.other] = nil
+    try files.write(OutFlow.stateName, damaged)
+    #expect(bridge.pair(Self.other) == nil)
+    #expect(bridge.failed[Self.other]?.pause == pause)
+  }
+
   /// Messages of the guest would be delivered to a directory that is gone.
   @Test func aGuestThatWasSweptHasANewProxyWhenItSendsAgain() throws {
     let (one, link) = (scene.one, scene.link)
