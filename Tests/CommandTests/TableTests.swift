@@ -106,6 +106,13 @@ import WormholeSyscalls
     #expect(missing.map(\.name) == [])
   }
 
+  /// A formatter shows a blank line in addition to the space that the macros make.
+  @Test func theManualPageHasNoBlankLine() {
+    let lines = manual.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines.count > 100)
+    #expect(!lines.dropLast().contains(""))
+  }
+
   @Test func everyExampleIsUnderstood() throws {
     for example in Table.wormhole.verbs.flatMap(\.examples) where !example.line.contains("$(") {
       let command = example.line.split { $0 == "|" || $0 == "<" || $0 == ">" }[0]
