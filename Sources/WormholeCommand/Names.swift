@@ -88,7 +88,7 @@ extension SharedContainer {
     case .members: try storage.names(in: .members)
     case .queues: try queues()
     case .notices: try storage.names(in: .notices)
-    case .locks: try system(Container.lockPrefix)
+    case .locks: try system(Container.Folder.lockPrefix)
     case .suites: try suiteNames()
     case .keys:
       try operands.count < 2

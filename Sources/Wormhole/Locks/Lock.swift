@@ -162,7 +162,7 @@ public struct Lock: Sendable {
   // MARK: Its slot
 
   private func slot() throws(WormholeError) -> Slot {
-    try container.storage.slot(prefix: Container.lockPrefix, name)
+    try container.storage.slot(prefix: Container.Folder.lockPrefix, name)
   }
 
   /// Returns the deadline and the cancellation of a call.

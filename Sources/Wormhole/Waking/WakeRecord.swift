@@ -110,7 +110,7 @@ struct WakeRecord: Codable, Equatable, Sendable {
 
 extension WakeRecord {
   static func slot(of name: String, in storage: Container) throws(WormholeError) -> Slot {
-    try storage.slot(prefix: "wake.", name)
+    try storage.slot(prefix: Container.Folder.wakePrefix, name)
   }
 
   /// Nil for a record that is damaged or of another form: then no process counts as starting the

@@ -16,7 +16,7 @@ extension EventFeed {
     }
     let watch = try container.storage.watchNames(in: .system) { change in
       guard case .came(let slot) = change else { return }
-      if let name = slot.after(Container.lockPrefix) { self.watchLock(name) }
+      if let name = slot.after(Container.Folder.lockPrefix) { self.watchLock(name) }
       if let suite = slot.after(Container.Folder.suitePrefix) {
         self.watchSuite(suite, isOld: self.state.withLock { $0.isStarting })
       }
@@ -32,7 +32,7 @@ extension EventFeed {
   }
 
   private func watchLock(_ name: String) {
-    let slot = Container.lockPrefix + name
+    let slot = Container.Folder.lockPrefix + name
     let isKnown = state.withLock { $0.slots[slot] != nil }
     guard !isKnown, let escaped = try? Container.escape(slot, allowance: 16) else { return }
     let path = [Container.Folder.system.rawValue, escaped, "lock"]

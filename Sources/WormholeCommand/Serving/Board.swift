@@ -202,15 +202,16 @@ final class Board: Sendable {
   }
 
   private func locks() -> [PropertyListValue] {
-    container.storage.locksSeen().filter { $0.folder == .channels || $0.name.begins(with: "lock.") }
-      .map { lock in
-        let isChannel = lock.folder == .channels
-        let name = isChannel ? lock.name : String(Substring(lock.name.utf8.dropFirst(5)))
-        return [
-          "name": .string((isChannel ? "channel " : "") + ShownText.of(name)),
-          "holder": .string(ShownText.of("\(lock.holder)")), "file": .string(lock.path),
-        ]
-      }
+    let prefix = Container.Folder.lockPrefix
+    return container.storage.locksSeen().compactMap { lock in
+      let isChannel = lock.folder == .channels
+      guard isChannel || lock.name.begins(with: prefix) else { return nil }
+      let name = isChannel ? lock.name : String(lock.name.dropFirst(prefix.count))
+      return [
+        "name": .string((isChannel ? "channel " : "") + ShownText.of(name)),
+        "holder": .string(ShownText.of("\(lock.holder)")), "file": .string(lock.path),
+      ]
+    }
   }
 }
 

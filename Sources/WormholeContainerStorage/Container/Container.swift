@@ -20,7 +20,11 @@ package final class Container: Sendable {
 
     /// The first part of the names of settings, in `system/`.
     package static let suitePrefix = "defaults."
-    private static let prefixes = [suitePrefix, "lock.", "wake."]
+    /// The first part of the names of the slots with named locks, in `system/`.
+    package static let lockPrefix = "lock."
+    /// The first part of the names of the slots with the starts of members, in `system/`.
+    package static let wakePrefix = "wake."
+    private static let prefixes = [suitePrefix, lockPrefix, wakePrefix]
 
     /// The number of bytes by which a name in this folder may exceed ``EscapedName/limit``: a name
     /// of the user may have the full length after a prefix of the library.

@@ -12,13 +12,10 @@ package struct HeldLock: Sendable {
 }
 
 extension Container {
-  /// The beginning of the names of the slots with named locks.
-  package static let lockPrefix = "lock."
-
   /// Returns the names of all named locks, held or free.
   package func lockNames() throws(WormholeError) -> [String] {
-    try names(in: .system).filter { $0.begins(with: Self.lockPrefix) }.map {
-      String(Substring($0.utf8.dropFirst(Self.lockPrefix.utf8.count)))
+    try names(in: .system).filter { $0.begins(with: Folder.lockPrefix) }.map {
+      String(Substring($0.utf8.dropFirst(Folder.lockPrefix.utf8.count)))
     }
   }
 
@@ -33,7 +30,7 @@ extension Container {
   ///
   /// Tries to share the lock for a moment, as the only proof that no process holds it.
   package func heldLock(_ name: String) throws(WormholeError) -> HeldLock? {
-    let full = Self.lockPrefix + name
+    let full = Folder.lockPrefix + name
     let slot = try Self.escape(full, allowance: Folder.system.allowance(for: full))
     do throws(Errno) {
       return try heldLock(name, in: slot)

@@ -115,7 +115,7 @@ extension Invocation {
     let telling = ItemOutput("watch defaults", suite, count: count)
     let changes = DefaultsChanges(
       has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
-    let slot = try container.storage.slot(.system, "defaults." + suite)
+    let slot = try container.storage.slot(.system, Container.Folder.suitePrefix + suite)
     let watch = try slot.watch {
       do {
         for (key, value) in changes.next(try defaults.dictionaryRepresentation()) {

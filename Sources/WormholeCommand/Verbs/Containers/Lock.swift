@@ -72,7 +72,7 @@ extension Invocation {
   ) throws -> Bool {
     let name = operands[0]
     do {
-      let slot = try container.storage.slot(.system, "lock." + name)
+      let slot = try container.storage.slot(.system, Container.Folder.lockPrefix + name)
       return try hold(slot, takeOverAfter, until: deadline, body)
     } catch let error as WormholeError {
       throw error.named(name)
