@@ -139,9 +139,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     try StoredMessage.object(place.channel.value, identifier)
   }
 
-  /// Returns the version up to which messages are removed; nil if messages have no version.
+  /// Returns the version up to which messages are removed; nil if messages have no version, or if
+  /// the group has no container, and so no message.
   func clear(_ identifier: String) throws -> MessageVersion? {
-    try inContainer(isDone: { _ in false }) {
+    try inContainer(isDone: { _ in false }, otherwise: { nil }) { () -> MessageVersion? in
       let place = try place(identifier)
       let number = try writing(place) { try place.channel.clear(alias: place.alias) }
       return MessageVersion(source: place.source, number: number)
@@ -155,8 +156,8 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ///
   /// - Parameters:
   ///   - isDone: whether a result shows that the container is still there.
-  ///   - otherwise: returns the result of a read while the group has no container. A read makes
-  ///     none: the removal of the group's directory may be in progress, and would fail.
+  ///   - otherwise: returns the result of a read or a clear while the group has no container. Both
+  ///     make none: the removal of the group's directory may be in progress, and would fail.
   private func inContainer<Result>(
     isDone: (Result) -> Bool = { _ in true }, otherwise: (() -> Result)? = nil,
     _ body: () throws -> Result
@@ -189,7 +190,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
-    let names = try inContainer(isDone: { !$0.isEmpty }, otherwise: { [] }) {
+    let names = try inContainer(isDone: { !$0.isEmpty }, otherwise: { [] }) { () -> [String] in
       let opened = try open()
       return try opened.container.channels(prefix: opened.messages.prefix)
         .map { String($0.dropFirst(opened.messages.prefix.count)) }
@@ -272,7 +273,7 @@ extension MMWormholeTransiting {
   ///
   /// A program's subclass may override the public methods, which therefore must be called.
   var builtIn: MMWormholeFileTransiting? {
-    let type = type(of: self as AnyObject)
+    let type: any AnyObject.Type = type(of: self as AnyObject)
     guard
       type == MMWormholeFileTransiting.self || type == MMWormholeCoordinatedFileTransiting.self
         || type == MMWormholeSessionContextTransiting.self

@@ -251,13 +251,15 @@ import Wormhole
     #expect(failures.all == [])
   }
 
-  /// The removal of the directory would fail if a read made the container again in the middle.
-  @Test(.blocking) func aReadMakesNoNextContainer() throws {
+  /// The removal of the directory would fail if a read or a clear made the container again in the
+  /// middle.
+  @Test(.blocking) func aReadOrAClearMakesNoNextContainer() throws {
     let wormhole = try wormhole()
     wormhole.passMessageObject("one" as NSString, identifier: "m")
     let directory = try SharedContainer(group: group).directory
     try FileManager.default.removeItem(atPath: directory)
     #expect(wormhole.message(withIdentifier: "m") == nil)
+    wormhole.clearMessageContents(forIdentifier: "m")
     wormhole.clearAllMessageContents()
     #expect(!FileManager.default.fileExists(atPath: directory))
     #expect(failures.all == [])
