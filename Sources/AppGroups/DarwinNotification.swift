@@ -101,7 +101,7 @@ private final class DarwinObservation: Sendable {
     } failure: { [weak self] error in
       DropInLog.tell(.error, error)
       // The pause lets the program end its removal.
-      if error.code == .notAContainer { self?.watchLater(.seconds(1)) }
+      if error.code == .notAContainer { self?.watchLater() }
     }
     let gone = state.withLock { state -> Subscription? in
       // A later attempt has begun if this watch has ended in the meantime.
@@ -125,17 +125,17 @@ private final class DarwinObservation: Sendable {
       return true
     }
     if isWatching == true { return true }
-    if isRetried { watchLater(.seconds(1)) }
+    if isRetried { watchLater() }
     return isRetried
   }
 
   /// Tries until it succeeds, at growing intervals, because no notice tells that it is possible
   /// again.
-  private func watchLater(_ pause: Duration) {
-    DispatchQueue.global().soon(after: pause) { [weak self] in
-      guard let self, !self.state.withLock({ $0.isCancelled }) else { return }
+  private func watchLater() {
+    DispatchQueue.global().retry { [weak self] in
+      guard let self, !self.state.withLock({ $0.isCancelled }) else { return true }
       let watched: Void? = SilentCall.attempt { try self.watch() }
-      if watched == nil { self.watchLater(min(pause * 2, .seconds(60))) }
+      return watched != nil
     }
   }
 

@@ -130,7 +130,7 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
         begin: since == nil ? now : nil, callback: callback, gate: gate)
       return (state.last, state.watching == nil)
     }
-    if isFirst, !watch() { watchLater(.milliseconds(100)) }
+    if isFirst, !watch() { watchLater(after: .milliseconds(100)) }
     return Token(number)
   }
 
@@ -175,17 +175,15 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
       (state.watching, state.seen) = (nil, 0)
       for number in state.observers.keys { state.observers[number]?.since = 0 }
     }
-    watchLater(.seconds(1))
+    watchLater()
   }
 
   /// Tries until it succeeds, at growing intervals, because no notice tells that it is possible
   /// again.
-  private func watchLater(_ pause: Duration) {
-    DispatchQueue.global().soon(after: pause) { [self] in
-      guard state.withLock({ !$0.observers.isEmpty && $0.watching == nil }), !watch() else {
-        return
-      }
-      watchLater(min(pause * 2, .seconds(60)))
+  private func watchLater(after pause: Duration = .seconds(1)) {
+    DispatchQueue.global().retry(after: pause) { [self] in
+      let isWanted = state.withLock { !$0.observers.isEmpty && $0.watching == nil }
+      return !isWanted || watch()
     }
   }
 

@@ -20,8 +20,8 @@ final class GroupDefaults: UserDefaults {
   private struct State {
     var opening: SettingsOpening
     var watching: Subscription?
-    /// Whether another attempt to watch is due.
-    var isAttemptDue = false
+    /// The number of the latest series of attempts to watch.
+    var series = 0
   }
 
   /// The registered defaults, for all groups of the process.
@@ -35,7 +35,7 @@ final class GroupDefaults: UserDefaults {
     guard let opening else { return nil }
     (suite, state) = (group, Monitor(State(opening: opening)))
     super.init(suiteName: nil as String?)
-    if !watch(opening) { watchLater(.seconds(1)) }
+    if !watch(opening) { watchLater() }
   }
 
   deinit { state.withLock { $0.watching.take() }?.stop() }
@@ -56,7 +56,7 @@ final class GroupDefaults: UserDefaults {
       if state.opening === known { state.opening = next }
       return state.opening
     }
-    if present === next, !watch(next) { watchLater(.seconds(1)) }
+    if present === next, !watch(next) { watchLater() }
     return present
   }
 
@@ -78,7 +78,7 @@ final class GroupDefaults: UserDefaults {
           guard error.code == .notAContainer else { return }
           opening.isGone.withLock { $0 = true }
           // The pause lets the program end its removal.
-          note.object?.watchLater(.seconds(1))
+          note.object?.watchLater()
         }
       }
     }
@@ -89,19 +89,24 @@ final class GroupDefaults: UserDefaults {
     return watching != nil
   }
 
-  /// Attempts to watch after a pause, unless an attempt is due already.
+  /// Attempts to watch after a pause, and again until an attempt succeeds, because no notice tells
+  /// of a new container, or of the end of a shortage.
   ///
-  /// The attempts follow each other at growing intervals, because no notice tells of a new
-  /// container, or of the end of a shortage.
-  private func watchLater(_ pause: Duration) {
-    guard !state.withLock({ exchange(&$0.isAttemptDue, with: true) }) else { return }
+  /// A new series of attempts, at short intervals, ends an earlier one.
+  private func watchLater() {
+    let number = state.withLock { state in
+      state.series += 1
+      return state.series
+    }
     let note = ChangeNote(self)
-    DispatchQueue.global().soon(after: pause) {
-      guard let object = note.object else { return }
-      object.state.withLock { $0.isAttemptDue = false }
-      guard object.watchesNow() else { return object.watchLater(min(pause * 2, .seconds(60))) }
+    DispatchQueue.global().retry {
+      guard let object = note.object, object.state.withLock({ $0.series == number }) else {
+        return true
+      }
+      guard object.watchesNow() else { return false }
       // A change in the meantime was not noticed.
       note.post()
+      return true
     }
   }
 

@@ -260,8 +260,8 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     }
   }
 
-  /// Lets a listener continue in the next container of the group; returns false if none exists, or
-  /// if it cannot be watched yet.
+  /// Lets a listener continue in the next container of the group, and makes none; returns false if
+  /// none exists, or if it cannot be watched yet.
   fileprivate func continueListening(_ listener: MessageListener) -> Bool {
     guard SharedOpenings.hasContainer(group) else { return false }
     start(listener)
@@ -334,16 +334,9 @@ private struct WeakWormhole: @unchecked Sendable {
   func follow(_ listener: MessageListener?, after error: any Error) {
     guard let listener, (error as? WormholeError)?.code == .notAContainer else { return }
     // The pause lets the program end its removal.
-    startLater(listener, .seconds(1))
-  }
-
-  /// Tries at growing intervals, because no notice tells of a new container; makes none.
-  private func startLater(_ listener: MessageListener, _ pause: Duration) {
-    DispatchQueue.global().soon(after: pause) { [self, weak listener] in
-      guard let object, let listener, !listener.isStopped else { return }
-      if !object.continueListening(listener) {
-        startLater(listener, min(pause * 2, .seconds(60)))
-      }
+    DispatchQueue.global().retry { [self, weak listener] in
+      guard let object, let listener, !listener.isStopped else { return true }
+      return object.continueListening(listener)
     }
   }
 }
