@@ -206,10 +206,14 @@ import WormholeSyscalls
     try eventually("it is told") { late?.all == ["changed ."] }
   }
 
-  /// The container without a presenter may be the first one, in any of the accesses.
-  @Test(arguments: [0, 1]) func itIsAskedThoughAnotherContainerHasNone(_ index: Int) throws {
-    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
-    let paths = [scene.path("a"), "\(scene.folder.path)/groups/cinema/b"]
+  /// The containers of an access come in a random order: of seven, one without a presenter is the
+  /// first in nearly every access.
+  @Test(arguments: 0...3) func itIsAskedThoughAnotherContainerHasNone(_ index: Int) throws {
+    var paths = [scene.path("a")]
+    for number in 0..<6 {
+      try scene.folder.descriptor.makeDirectory("groups/cinema\(number)", mode: 0o700)
+      paths.append("\(scene.folder.path)/groups/cinema\(number)/b")
+    }
     let asked = Heard<Int>()
     var presenter = Coordinator.Presenter()
     presenter.relinquish = { _, goOn in
@@ -217,10 +221,7 @@ import WormholeSyscalls
       goOn(nil)
     }
     let subscription = try scene.another().present(paths[index], as: presenter)
-    let coordinator = scene.another()
-    for count in 1...16 {
-      try coordinator.access(paths.map { .writing($0) }) { _ in #expect(asked.count == count) }
-    }
+    try scene.another().access(paths.map { .writing($0) }) { _ in #expect(asked.count == 1) }
     subscription.stop()
   }
 
