@@ -173,9 +173,10 @@ struct WaitingFile: Hashable, Sendable {
 
   /// Nil for a text in another form.
   init?(_ file: UnsafePointer<CChar>) {
-    // With a part that later versions add, a name of a waiting message may have the same form.
-    if file.last(of: UInt8(ascii: "~")).map({ $0[1] == 0x30 && $0[2] == 0x2E }) ?? false,
-      let claimed = ClaimedName(String(cString: file))
+    // The end `~0.<claim>` is looked for first: `MessageName` takes parts that it does not know, as
+    // a later version may add, and would take this end for such a part.
+    if let end = file.last(of: UInt8(ascii: "~")), end[1] == UInt8(ascii: "0"),
+      end[2] == UInt8(ascii: "."), let claimed = ClaimedName(String(cString: file))
     {
       self.init(claimed)
     } else {

@@ -33,7 +33,7 @@ final class ReadAhead<Part: Sendable>: Sendable {
   /// - Parameters:
   ///   - count: the length of the list.
   ///   - step: the length of a part.
-  ///   - threads: the threads of which one reads ahead.
+  ///   - threads: the pool whose thread reads the parts ahead.
   ///   - read: reads a part, on the caller's thread or on another.
   init(
     _ count: Int, step: Int, on threads: CallThreads = .background,
