@@ -213,7 +213,7 @@ private struct QueueListing {
   private mutating func passMoved(
     _ body: (MessageName, QueuedMessage) -> Bool
   ) throws(Errno) -> Bool {
-    // Such a message was claimed, or also requeued.
+    // Such a message was claimed, or also requeued, or starts its next attempt.
     for _ in 0..<2 where !moved.isEmpty {
       var again = moved
       moved = FileNameList()
@@ -231,8 +231,11 @@ private struct QueueListing {
   ) -> Bool {
     var found: [(message: QueuedMessage, claim: Claims.Value)] = []
     for claim in claims.values where !claimed.contains(claim.name.name) {
-      guard let message = message(at: MessageLocation(claim.name, claim.holder)) else { continue }
-      found.append((message, claim))
+      if let message = message(at: MessageLocation(claim.name, claim.holder)) {
+        found.append((message, claim))
+      } else {
+        moved.add(claim.name.name.text)
+      }
     }
     // Asked after the messages were read: a receiver that has ended since claims no more.
     var isPresent: [String: Bool] = [:]

@@ -80,6 +80,27 @@ import WormholeSyscalls
     #expect(listed.all == [["two"]])
   }
 
+  /// The claim gets its next name between the listing of the names and the read of its file.
+  @Test func aMessageThatStartsItsNextAttemptIsListed() throws {
+    let id = try peer.send(1, .quick()).id
+    let home = try home()
+    let name = try #require(try waiting().compactMap { MessageName($0) }.first)
+    let (one, two) = (ClaimedName(name, attempt: 1), ClaimedName(name, attempt: 2))
+    #expect(try home.claim(one))
+    let (pause, listed) = (FaultPause(), Heard<[QueuedMessage]>())
+    let reader = try Thread("listing") { [peer] in
+      FaultPoints.with([FaultRule(.open, path: one.text, .pause(pause))]) {
+        listed.add((try? peer.queue) ?? [])
+      }
+    }
+    try eventually("it is about to read") { pause.isReached }
+    #expect(try home.move(one.text, from: .claimed, .claimed, as: two.text))
+    pause.open()
+    reader.join()
+    #expect(listed.all.map { $0.map(\.id) } == [[id]])
+    #expect(listed.all.map { $0.map(\.attempt) } == [[2]])
+  }
+
   // MARK: Expired messages
 
   @Test func anExpiredMessageDoesNotCount() throws {
