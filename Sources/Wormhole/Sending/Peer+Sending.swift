@@ -55,6 +55,9 @@ extension Peer {
       let found = try messages(from: sender, to: home)
       let glance = QueuedMessageReader(home, container.options.limits)
       var sent: [Sent] = []
+      // An expiry is planned after the last listing: it might end its message before.
+      var expiring: [(Sent, due: Int64)] = []
+      defer { for (one, due) in expiring { outbox?.expire(one, at: home, due: due) } }
       let inOrder = found.sorted { one, other in
         let isDelayed = one.since != nil
         return isDelayed == (other.since != nil) ? one.name < other.name : !isDelayed
@@ -72,7 +75,7 @@ extension Peer {
         }
         let one = Sent(name, to: home, container, outbox)
         try outbox?.expect(one)
-        if let expires { outbox?.expire(one, at: home, due: expires) }
+        if let expires { expiring.append((one, expires)) }
         sent.append(one)
       }
       // If a message was settled before its receipt was expected, a wait for the receipt would
