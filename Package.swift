@@ -176,10 +176,13 @@ let package = Package(
       name: "WormholeStress",
       dependencies: [
         "WormholeBridge", "WormholeCLinux", "WormholeCTesting", "WormholeCommandLine",
-        "WormholePropertyLists", "WormholeContainerStorage", "WormholeRelay", "WormholeSyscalls",
-        "Wormhole",
+        "WormholeContainerStorage", "WormholeHubProtocol", "WormholePropertyLists",
+        "WormholeRelay", "WormholeSyscalls", "Wormhole",
       ],
       path: "Tests/WormholeStress", swiftSettings: house),
+    .target(
+      name: "WormholeHubProtocol", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
+      path: "Tests/WormholeHubProtocol", swiftSettings: house),
     .target(name: "WormholeAllocationCounter", path: "Tests/WormholeAllocationCounter"),
     .target(name: "WormholeCFloor", path: "Tests/WormholeCFloor"),
 
@@ -190,7 +193,8 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+        "WormholeCTesting", "WormholeContainerStorage", "WormholeHubProtocol",
+        "WormholePropertyLists", "WormholeSyscalls",
       ],
       path: "Tests/TestSupport",
       swiftSettings: house),
@@ -230,7 +234,7 @@ let package = Package(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],
       path: "Tests/PropertyListFuzzer", swiftSettings: house),
     tests("WebTests", "WormholePropertyLists", "WormholeWeb"),
-    tests("RelayTests", "WormholePropertyLists", "WormholeRelay"),
+    tests("RelayTests", "WormholeHubProtocol", "WormholePropertyLists", "WormholeRelay"),
     tests(
       "ContainerStorageTests", "WormholePropertyLists", "WormholeContainerStorage", "TestPeer",
       "Wormhole"),

@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeHubProtocol
 import WormholeRelay
 import WormholeSyscalls
 
@@ -15,8 +16,7 @@ import WormholeSyscalls
 
   private static func add(_ count: Int, to round: LyingRound) {
     for _ in 0..<count {
-      round.server.log.append(
-        LyingServer.Stored("s.x", Array("x".utf8)))
+      round.server.log.append(HubMessage("s.x", Array("x".utf8)))
     }
   }
 
@@ -186,9 +186,7 @@ import WormholeSyscalls
   @Test func theLatestOfEachSubjectComesAgainWithANewConsumer() throws {
     let round = try LyingRound(seed: 1, messages: 9, lies: .none)
     round.start = .lastPerSubject
-    round.server.log = (0..<6).map {
-      LyingServer.Stored("s.\($0 % 3)", Array("old".utf8))
-    }
+    round.server.log = (0..<6).map { HubMessage("s.\($0 % 3)", Array("old".utf8)) }
     try round.run("all are stored and read", within: .seconds(5)) {
       round.server.log.count == 15 && round.given.last?.sequence == 15
         && round.reader?.isCaughtUp == true

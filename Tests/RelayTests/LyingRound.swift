@@ -1,4 +1,5 @@
 import TestSupport
+import WormholeHubProtocol
 import WormholeRelay
 import WormholeSyscalls
 

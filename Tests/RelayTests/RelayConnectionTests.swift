@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholeHubProtocol
 import WormholeRelay
 import WormholeSyscalls
 
@@ -86,9 +87,7 @@ import WormholeSyscalls
 
   @Test func aReaderMayBeStoppedByItsHandler() throws {
     let pair = try Self.ready()
-    pair.server.log = (0..<3).map { _ in
-      LyingServer.Stored("s.a", [])
-    }
+    pair.server.log = (0..<3).map { _ in HubMessage("s.a", []) }
     var batches: [[UInt64]] = []
     var reader: StreamReader?
     reader = StreamReader(
@@ -101,7 +100,7 @@ import WormholeSyscalls
       reader?.proceed(pair.now)
       return !batches.isEmpty
     }
-    pair.server.log.append(LyingServer.Stored("s.a", []))
+    pair.server.log.append(HubMessage("s.a", []))
     for _ in 0..<100 {
       _ = pair.server.step(pair.now)
       pair.connection.proceed(pair.now)
@@ -126,7 +125,7 @@ import WormholeSyscalls
       reader.proceed(pair.now)
       return reader.isCaughtUp && pair.server.counts.pulls == 1
     }
-    pair.server.log.append(LyingServer.Stored("s.a", []))
+    pair.server.log.append(HubMessage("s.a", []))
     pair.server.serveConsumers()
     pair.server.sendRaw("MSG a \(id) 0\r\n\r\n")
     try pair.run("it is closed") { connection.state != .ready }

@@ -56,6 +56,7 @@ extension Rule {
       "WormholeCChecksum": [],
       "WormholePropertyLists": ["WormholeCChecksum"],
       "WormholeRelay": container,
+      "WormholeHubProtocol": container,
       "WormholeWeb": ["WormholeSyscalls"],
       "WormholeContainerStorage": container,
       "Wormhole": wormhole,
@@ -80,7 +81,7 @@ extension Rule {
       "WormholeTrial": above.union(["TestSupport", "WormholeCommandLine"]),
       "WormholeStress": above.union([
         "WormholeBridge", "WormholeCLinux", "WormholeCommandLine", "WormholeCTesting",
-        "WormholeRelay",
+        "WormholeHubProtocol", "WormholeRelay",
       ]),
       "WormholeBenchmarks": above.union([
         "Foundation", "WormholeAllocationCounter", "WormholeCFloor", "WormholeDropIns",

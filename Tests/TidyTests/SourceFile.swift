@@ -36,11 +36,11 @@ struct SourceFile: Sendable {
     imported = Set(code.lazy.filter { $0.contains("import") }.compactMap(Rule.imported(by:)))
   }
 
-  /// Programs that measure and stress the library: they are beside the tests, and the rules for
-  /// sources apply to them.
+  /// Programs that measure and stress the library, with their parts: they are beside the tests, and
+  /// the rules for sources apply to them.
   static let tools: Set = [
     "WormholeAllocationCounter", "WormholeCFloor", "WormholeBenchmarks", "WormholeStress",
-    "WormholeTrial",
+    "WormholeHubProtocol", "WormholeTrial",
   ]
 
   private static func lines(_ bytes: [UInt8]) -> [String] {

@@ -1,3 +1,4 @@
+package import WormholeHubProtocol
 package import WormholeSyscalls
 
 /// A server that speaks the protocol of NATS, has one stream, and lies.
@@ -5,7 +6,7 @@ package import WormholeSyscalls
 /// The server has a real socket and no thread: its owner calls ``step(_:)`` with any time, so that
 /// a test of hours takes milliseconds. From one seed the lies are the same each time. After
 /// ``isHonest`` is set, the server serves correctly; connections that it has silenced stay silent.
-package final class LyingServer {
+package final class LyingServer: HubServer {
   /// How often the server lies, for each thousand of its lines.
   package struct Lies: Sendable {
     package var drop = 10
@@ -38,18 +39,6 @@ package final class LyingServer {
     }
   }
 
-  package struct Stored: Sendable {
-    package let subject: String
-    package let payload: [UInt8]
-    package let id: String?
-
-    package init(_ subject: String, _ payload: [UInt8], id: String? = nil) {
-      self.subject = subject
-      self.payload = payload
-      self.id = id
-    }
-  }
-
   package var lies: Lies
   package var isHonest = false
   package var version = "2.10.23"
@@ -61,7 +50,7 @@ package final class LyingServer {
   /// The beginning of the subjects of which the stream stores messages.
   package var stored = "s."
   /// The messages of the stream `S`, which has all subjects `s.>`; the first has number 1.
-  package var log: [Stored] = []
+  package var log: [HubMessage] = []
   /// How often a client has created a consumer, asked for messages, or subscribed.
   package internal(set) var counts = (consumers: 0, pulls: 0, connections: 0)
   /// The bytes that the latest connection was sent.
@@ -69,18 +58,19 @@ package final class LyingServer {
   /// Added to the number of messages that wait for a consumer, as if they expired undelivered.
   package var expiringMessages = 0
   /// The number of subscriptions of all connections.
-  package var subscriptionCount: Int { clients.reduce(0) { $0 + $1.subscriptions.count } }
+  package var subscriptionCount: Int { clients.reduce(0) { $0 + $1.session.subscriptions.count } }
   /// The subject whose requests time out: a responder exists, and never replies.
   package var silentSubject = "silent"
   /// Returns the headers and the body of the reply to a request, by its subject; nil leaves the
   /// reply to the server.
   package var script: (String) -> (headers: String, body: String)? = { _ in nil }
 
-  var consumers: [LyingConsumer] = []
+  package var consumers: [HubConsumer] = []
+  package let beat = Duration.seconds(1)
   var random: SeededRandom
-  var now = Instant(nanoseconds: 0)
+  package private(set) var now = Instant(nanoseconds: 0)
   private let listener: LoopbackListener
-  private var clients: [LyingClient] = []
+  package private(set) var clients: [LyingClient] = []
 
   private let isVersionSix: Bool
 
@@ -119,7 +109,7 @@ package final class LyingServer {
   }
 
   /// Puts into the connections what consumers have to deliver; ``step(_:)`` sends it.
-  package func serveConsumers() { for consumer in consumers { serve(consumer) } }
+  package func serveConsumers() { for consumer in consumers { lieOrServe(consumer) } }
 
   /// When the next step is due, though nothing arrives.
   package var deadline: Instant? {
@@ -153,16 +143,14 @@ extension LyingServer {
         + "\"domain\":\"hub\"\(more)} \r\n").utf8)
   }
 
-  private func serve(_ line: LyingClient.Line, of client: LyingClient) {
+  private func serve(_ line: HubLine, of client: LyingClient) {
     switch line {
     case .connect(let options):
       guard let token, !options.contains("\"auth_token\":\"\(token)\"") else { return }
       client.enqueue(Array("-ERR 'Authorization Violation'\r\n".utf8))
       client.closesWhenSent = true
     case .ping: send(Array("PONG\r\n".utf8), to: client)
-    case .pong: break
-    case .subscribe(let subject, let id): client.subscriptions.append((subject, id))
-    case .unsubscribe(let id): client.subscriptions.removeAll { $0.id == id }
+    case .other: break
     case .publish(let message):
       if let reply = script(message.subject) {
         deliver(Array(reply.body.utf8), to: message.reply, headers: reply.headers)
@@ -173,64 +161,18 @@ extension LyingServer {
       } else if message.subject.hasPrefix("echo.") {
         deliver(message.payload, to: message.reply)
       } else if message.subject != silentSubject, !deliver(message.payload, to: message.subject) {
-        deliver([], to: message.reply, headers: "NATS/1.0 503\r\n\r\n")
+        refuse(message)
       }
     }
   }
 
-  private func store(_ message: LyingClient.Message) {
-    if let expected = message.header("Nats-Expected-Last-Subject-Sequence"),
-      Int(expected) != (log.lastIndex { $0.subject == message.subject } ?? -1) + 1
-    {
-      deliver(
-        #"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence"}}"#,
-        to: message.reply)
-      return
-    }
-    let id = message.header("Nats-Msg-Id")
-    let known = id.flatMap { id in log.firstIndex { $0.id == id } }
-    if known == nil {
-      log.append(Stored(message.subject, message.payload, id: id))
-    }
+  private func store(_ message: HubMessage) {
+    if refusesPredecessor(of: message) { return }
+    let known = message.id.flatMap { id in log.firstIndex { $0.id == id } }
+    if known == nil { log.append(message) }
     let number = known.map { $0 + 1 } ?? log.count
     let repetition = known == nil ? "" : ",\"duplicate\":true"
-    deliver(
-      "{\"stream\":\"S\",\"seq\":\(number),\"domain\":\"hub\"\(repetition)}", to: message.reply)
-  }
-
-  func deliver(_ json: String, to subject: String?) { deliver(Array(json.utf8), to: subject) }
-
-  /// Sends a message to each subscription of a subject; returns whether there is one.
-  ///
-  /// - Parameter stated: the subject that the message states, if it is another one.
-  @discardableResult func deliver(
-    _ payload: [UInt8], to subject: String?, headers: String = "", stated: String? = nil,
-    reply: String? = nil
-  ) -> Bool {
-    guard let subject else { return false }
-    var found = false
-    for client in clients where !client.isClosed {
-      for (pattern, id) in client.subscriptions where Self.matches(subject, pattern) {
-        found = true
-        let words = [stated ?? subject, id, reply].compactMap(\.self).joined(separator: " ")
-        let size = headers.utf8.count + payload.count
-        let line =
-          headers.isEmpty
-          ? "MSG \(words) \(size)\r\n" : "HMSG \(words) \(headers.utf8.count) \(size)\r\n"
-        send(Array((line + headers).utf8) + payload + [0x0D, 0x0A], to: client)
-      }
-    }
-    return found
-  }
-
-  static func matches(_ subject: String, _ pattern: String) -> Bool {
-    let parts = subject.split(separator: ".")
-    let wanted = pattern.split(separator: ".")
-    for (index, part) in wanted.enumerated() {
-      if part == ">" { return parts.count > index }
-      guard index < parts.count, part == "*" || part == parts[index] else { return false }
-    }
-    return parts.count == wanted.count
+    reply("{\"stream\":\"S\",\"seq\":\(number),\"domain\":\"hub\"\(repetition)}", to: message)
   }
 
   /// Whether the server tells a lie of this frequency now.
@@ -239,7 +181,7 @@ extension LyingServer {
   }
 
   /// Sends a line with its body, or something else.
-  private func send(_ frame: [UInt8], to client: LyingClient) {
+  package func send(_ frame: [UInt8], to client: LyingClient) {
     if tells(lies.error) { client.enqueue(Self.errors.randomElement(using: &random)!) }
     if tells(lies.information) {
       client.enqueue(information(",\"ldm\":true,\"connect_urls\":[\"127.0.0.1:1\"]"))
