@@ -43,23 +43,16 @@ extension Descriptor {
   }
 
   /// Takes the exclusive description lock; returns false if another description has a lock.
-  package func tryPresenceLock() throws(Errno) -> Bool {
-    let descriptor = try number
-    do {
-      _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, 2) }
-      return true
-    } catch {
-      if error == .wouldBlock || error == .accessDenied { return false }
-      throw error
-    }
-  }
+  package func tryPresenceLock() throws(Errno) -> Bool { try tryPresenceLock(2) }
 
   /// Takes the shared description lock; returns false if another description has the exclusive
   /// lock.
-  package func trySharedPresenceLock() throws(Errno) -> Bool {
+  package func trySharedPresenceLock() throws(Errno) -> Bool { try tryPresenceLock(1) }
+
+  private func tryPresenceLock(_ kind: CInt) throws(Errno) -> Bool {
     let descriptor = try number
     do {
-      _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, 1) }
+      _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, kind) }
       return true
     } catch {
       if error == .wouldBlock || error == .accessDenied { return false }
