@@ -62,7 +62,9 @@ struct Commit {
     return try runSynced(bytes)
   }
 
-  private mutating func runSynced(_ bytes: [UInt8]) throws(Errno) -> CommitOutcome {
+  private mutating func runSynced(
+    _ bytes: [UInt8], isSecondTry: Bool = false
+  ) throws(Errno) -> CommitOutcome {
     let syncs = !Mutants.has(.noFileSync)
     renewsKept = false
     var bytes = bytes
@@ -72,20 +74,9 @@ struct Commit {
     } catch {
       if error == .noSuchFile { return .superseded }
       try? staging.descriptor.unlink(Self.next)
-      guard syncs, error == .inputOutput else { throw error }
+      guard syncs, !isSecondTry, error == .inputOutput else { throw error }
       // After a failed write the kernel discards the data: only a new file can be trusted.
-      return try again(bytes)
-    }
-    return try publish(isSynced: true) ?? .superseded
-  }
-
-  private mutating func again(_ bytes: [UInt8]) throws(Errno) -> CommitOutcome {
-    do throws(Errno) {
-      try stage(bytes, sync: true)
-    } catch {
-      if error == .noSuchFile { return .superseded }
-      try? staging.descriptor.unlink(Self.next)
-      throw error
+      return try runSynced(bytes, isSecondTry: true)
     }
     return try publish(isSynced: true) ?? .superseded
   }
