@@ -67,16 +67,8 @@ extension MemberDirectory {
   package func move(
     _ name: String, of directory: OpenDirectory, to part: Part, as new: String
   ) throws(Errno) -> Bool {
-    var tries = 0
-    while true {
-      do throws(Errno) {
-        try directory.descriptor.rename(name, to: self.part(part).descriptor, new)
-        return true
-      } catch {
-        guard error == .noSuchFile, !isStale else { throw error }
-        tries += 1
-        guard forgetIfStale(part), tries < 3 else { return false }
-      }
+    try retrying(part) { target throws(Errno) in
+      try directory.descriptor.rename(name, to: target.descriptor, new)
     }
   }
 
@@ -86,13 +78,23 @@ extension MemberDirectory {
   package func link(
     _ name: String, of directory: OpenDirectory, to part: Part, as new: String
   ) throws(Errno) -> Bool {
+    try retrying(part) { target throws(Errno) in
+      try ignoring(.fileExists, directory.descriptor.link(name, to: target.descriptor, new))
+    }
+  }
+
+  /// Runs a body that gives a file a name in a part; false if the file is gone.
+  ///
+  /// If another tool has replaced the directory of the part, the body runs again with the new one.
+  private func retrying(
+    _ part: Part, _ body: (OpenDirectory) throws(Errno) -> Void
+  ) throws(Errno) -> Bool {
     var tries = 0
     while true {
       do throws(Errno) {
-        try directory.descriptor.link(name, to: self.part(part).descriptor, new)
+        try body(self.part(part))
         return true
       } catch {
-        if error == .fileExists { return true }
         guard error == .noSuchFile, !isStale else { throw error }
         tries += 1
         guard forgetIfStale(part), tries < 3 else { return false }
