@@ -51,19 +51,13 @@ extension QueueWorker {
     }
   }
 
-  func giveUp(
-    _ claimed: ClaimedName, attempts: Int, _ reason: String
-  ) throws(WormholeError) {
+  func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) {
     do throws(WormholeError) {
-      try bury(claimed, attempts: attempts, reason)
-      letGo(claimed)
+      try buryOrHold(claimed, attempts: attempts, reason)
     } catch {
       log(.error, error, claimed.name)
-      if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), .failed)
-      }
-      letGo(claimed)
     }
+    letGo(claimed)
   }
 
   private func bury(

@@ -270,7 +270,7 @@ final class QueueWorker: Stoppable {
       ? old.renewed(claim: freshClaim) : old.next(limit: Self.mostAttempts, claim: freshClaim)
     take(old.text, from: .claimed, claimed) { worker throws(WormholeError) in
       guard !isSpent else {
-        return try worker.giveUp(
+        return worker.giveUp(
           claimed, attempts: old.attempt,
           "each of \(old.attempt) attempts failed or was interrupted")
       }
@@ -342,7 +342,7 @@ final class QueueWorker: Stoppable {
       // A system error about its own state may pass; an error about the file will not.
       guard error.meansUnreadable else { throw error }
       log(.error, error, claimed.name)
-      try giveUp(claimed, attempts: claimed.attempt, error.reason)
+      giveUp(claimed, attempts: claimed.attempt, error.reason)
     }
   }
 
