@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import WormholeContainerStorage
+internal import WormholeDropIns
 internal import WormholeSyscalls
 
 /// Withholds the outcomes of transfers until their sender had time to store its closures for the
@@ -30,15 +31,10 @@ final class StoringTime: Sendable {
   }
 
   private let state = Monitor(State())
-  private static let mainKey = {
-    let key = DispatchSpecificKey<Bool>()
-    DispatchQueue.main.setSpecific(key: key, value: true)
-    return key
-  }()
 
   /// Whether the current queue or thread is the main one.
   private static var isMain: Bool {
-    Foundation.Thread.isMainThread || DispatchQueue.getSpecific(key: mainKey) == true
+    Foundation.Thread.isMainThread || Isolation.isMainQueueCurrent
   }
 
   /// Makes a transfer in the burst of the current turn or thread.

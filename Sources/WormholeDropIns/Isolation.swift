@@ -61,10 +61,13 @@ package struct Isolation: Sendable {
   package var isHere: Bool {
     switch place {
     case .none: true
-    case .main: DispatchQueue.getSpecific(key: Self.mainKey) == true
+    case .main: Self.isMainQueueCurrent
     case .lane(let lane): lane.isCurrent
     }
   }
+
+  /// Whether the current code runs on the main queue.
+  package static var isMainQueueCurrent: Bool { DispatchQueue.getSpecific(key: mainKey) == true }
 
   private static let mainKey = {
     let key = DispatchSpecificKey<Bool>()
