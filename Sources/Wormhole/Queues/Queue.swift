@@ -292,11 +292,7 @@ public struct QueueDeliveries: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Message? {
-      guard case .success(let worker)? = worker else {
-        defer { worker = nil }
-        if case .failure(let error)? = worker { throw error }
-        return nil
-      }
+      guard let worker = try self.worker.getFailingOnce() else { return nil }
       try worker.one.checkOwner()
       if let message = await worker.one.next() { return message }
       if let reason = worker.one.reason { throw reason }

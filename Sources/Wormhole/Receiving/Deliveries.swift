@@ -48,12 +48,8 @@ public struct Deliveries: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Message? {
-      if case .success(let pump)? = pump { try pump.one.checkOwner() }
-      guard case .success(let pump)? = pump else {
-        defer { pump = nil }
-        if case .failure(let error)? = pump { throw error }
-        return nil
-      }
+      guard let pump = try self.pump.getFailingOnce() else { return nil }
+      try pump.one.checkOwner()
       while true {
         if Task.isCancelled { return nil }
         if let message = hand?.next() { return message }

@@ -35,11 +35,7 @@ public struct Arrivals<Element: Sendable>: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Element? {
-      guard case .success(let handover)? = handover else {
-        defer { handover = nil }
-        if case .failure(let error)? = handover { throw error }
-        return nil
-      }
+      guard let handover = try self.handover.getFailingOnce() else { return nil }
       return await handover.one.next()
     }
   }

@@ -1,3 +1,5 @@
+internal import WormholeContainerStorage
+
 /// Stops an activity when the last reference is released.
 final class StopOnRelease<One: Stoppable>: Sendable {
   let one: One
@@ -7,4 +9,18 @@ final class StopOnRelease<One: Stoppable>: Sendable {
   deinit { stop() }
 
   func stop() { one.stop() }
+}
+
+extension Optional {
+  /// Returns the result of a start; throws the error of a failed start once, and is nil afterwards.
+  mutating func getFailingOnce<Success>() throws(WormholeError) -> Success?
+  where Wrapped == Result<Success, WormholeError> {
+    switch self {
+    case .success(let success)?: return success
+    case .failure(let error)?:
+      self = nil
+      throw error
+    case nil: return nil
+    }
+  }
 }

@@ -35,11 +35,7 @@ public struct Updates<Element: Sendable>: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)?
     ) async throws(WormholeError) -> Element? {
-      guard case .success(let source)? = source else {
-        defer { source = nil }
-        if case .failure(let error)? = source { throw error }
-        return nil
-      }
+      guard let source = try self.source.getFailingOnce() else { return nil }
       let listener = source.listener.one
       guard listener.owner.isCurrent else {
         throw WormholeError(.ownerDied, "watch for", "changes")
