@@ -101,6 +101,6 @@ extension Run {
     let isMoved = !isExchanged && (try? channels.rename(name, to: channels, aside)) != nil
     if isExchanged || isMoved { harm.removals += 1 }
     // A process may be making a file in the directory at that very moment.
-    if dice.oneIn(2) { _ = try Child.spawn("rm", ["-rf", "--", "\(path)/\(aside)"]).wait() }
+    if dice.oneIn(2) { try StressFolder.remove("\(path)/\(aside)") }
   }
 }

@@ -116,14 +116,14 @@ extension Invocation {
       machine = try Machine(kind, in: folder)
     } catch {
       Self.skip(kind, error)
-      try Self.remove(folder)
+      try StressFolder.remove(folder)
       return
     }
     let before = sums.kept
     for seed in seeds { try run(seed: seed, on: machine, &sums) }
     machine.unmount()
     // The folder may contain a stored run.
-    if sums.kept == before || kind.isFileSystem { try Self.remove(folder) }
+    if sums.kept == before || kind.isFileSystem { try StressFolder.remove(folder) }
   }
 
   private static var temporary: String { Processes.environment("TMPDIR") ?? "/tmp" }
@@ -160,7 +160,7 @@ extension Invocation {
     let isKept = verdict.violations.isEmpty
     disk?.remove(keepingIn: isKept && !has(.keep) ? nil : directory)
     if isKept, !has(.keep) {
-      try Self.remove(directory)
+      try StressFolder.remove(directory)
     } else {
       sums.kept += 1
       var place = directory
@@ -174,19 +174,7 @@ extension Invocation {
 
   private static func makeDirectory(in parent: String) throws -> String {
     var dice = SystemRandomNumberGenerator()
-    let name = "wormhole-stress." + String(dice.next(), radix: 16)
-    do throws(Errno) {
-      try Descriptor.open(following: parent, [.readOnly, .directory])
-        .makeDirectory(name, mode: 0o700)
-    } catch {
-      throw WormholeError(error, "make directory", "\(parent)/\(name)")
-    }
-    return "\(parent)/\(name)"
-  }
-
-  private static func remove(_ directory: String) throws {
-    let child = try Child.spawn("rm", ["-rf", "--", directory])
-    _ = try child.wait()
+    return try StressFolder.make("\(parent)/wormhole-stress." + String(dice.next(), radix: 16))
   }
 }
 

@@ -78,7 +78,7 @@ extension Option {
           for: .milliseconds(Int(words[4]) ?? 0), in: "\(words[5])/\(words[0])")
       }
       let folder = try Self.makeFolder()
-      defer { _ = try? Child.spawn("rm", ["-rf", "--", folder]).wait() }
+      defer { try? StressFolder.remove(folder) }
       if let text = Processes.environment(Self.line) {
         guard let schedule = Schedule(text) else {
           throw Failure.usage("cannot replay '\(text)': it is no schedule")
@@ -112,8 +112,7 @@ extension Option {
       _ number: Int, of count: Int, _ scenario: Scenario, _ part: Part,
       for time: Duration = .zero, in folder: String
     ) throws -> Child {
-      try Descriptor.open(following: folder, [.readOnly, .directory])
-        .makeDirectory("\(number)", mode: 0o700)
+      _ = try StressFolder.make("\(folder)/\(number)")
       var settings = [
         "\(Self.share)=\(number) \(count) \(scenario.rawValue) \(part.rawValue) "
           + "\(Int(time / .milliseconds(1))) \(folder)",
@@ -133,20 +132,14 @@ extension Option {
       let parent = (try? Descriptor.open(path: "/dev/shm", [.path])) == nil ? "/tmp" : "/dev/shm"
       let digits = String(Processes.current)
       let zeros = String(repeating: "0", count: max(0, 10 - digits.utf8.count))
-      let name = "wormhole-schedules.\(zeros)\(digits)"
-      try Descriptor.open(following: parent, [.readOnly, .directory])
-        .makeDirectory(name, mode: 0o700)
-      return "\(parent)/\(name)"
+      return try StressFolder.make("\(parent)/wormhole-schedules.\(zeros)\(digits)")
     }
 
     private static func makeFolder(
       for scenario: Scenario, _ part: Part = .every, in parent: String
     ) throws -> String {
       // Of one length: all paths have the same length in each run.
-      let name = "\(scenario.rawValue).\(part.rawValue)"
-      try Descriptor.open(following: parent, [.readOnly, .directory])
-        .makeDirectory(name, mode: 0o700)
-      return "\(parent)/\(name)"
+      return try StressFolder.make("\(parent)/\(scenario.rawValue).\(part.rawValue)")
     }
 
     private func scenarios() throws -> [Scenario] {
