@@ -86,25 +86,17 @@ enum EchoProcess {
 final class Answering {
   private let there: Channel<Int>
   private let watching: Subscription
-  private let heard: Monitor<Rally>
+  private let heard: Rally
   private let other: Child
-
-  private struct Rally {
-    var number = 0
-    /// The number that ends the rally.
-    var last = 0
-  }
 
   /// - Parameter onQueue: whether both watchers are called on a queue of their own.
   init(_ path: String, _ size: Size, onQueue: Bool = false) throws {
     let container = try SharedContainer(directory: path + "/holes")
     let there = container.channel("there", of: Int.self)
-    let heard = Monitor(Rally())
+    let heard = Rally()
     let queue = Self.queue(onQueue)
     watching = try container.channel("back", of: Int.self).watch(on: queue) { snapshot in
-      let number = snapshot.value ?? 0
-      let isOver = heard.withLock { $0.last <= number }
-      if isOver { heard.signal { $0.number = number } } else { _ = try? there.put(number + 1) }
+      if let next = heard.next(after: snapshot.value ?? 0) { _ = try? there.put(next) }
     }
     (self.there, self.heard) = (there, heard)
     other = try EchoProcess.start(onQueue ? "queue" : "ours", size, path)
@@ -124,13 +116,7 @@ final class Answering {
   }
 
   private func isAnswered(rally: Int, within time: Duration) throws -> Bool {
-    let (first, last) = heard.withLock { state in
-      let first = state.last + 1
-      state.last += rally
-      return (first, state.last)
-    }
-    try there.put(first)
-    return heard.wait(until: .now + time) { $0.number >= last ? true : nil } ?? false
+    try heard.isAnswered(rally, within: time) { try there.put($0) }
   }
 
   private static func queue(_ isWanted: Bool) -> DispatchQueue? {

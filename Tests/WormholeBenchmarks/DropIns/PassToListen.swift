@@ -61,26 +61,15 @@ final class Passing {
   private static let group = "group.bench"
 
   private let wormhole: MMWormhole
-  private let heard: Monitor<Rally>
+  private let heard: Rally
   private let other: Child
-
-  private struct Rally {
-    var number = 0
-    /// The number that ends the rally.
-    var last = 0
-  }
 
   init(_ path: String, _ size: Size) throws {
     let wormhole = try Self.open(path)
-    let heard = Monitor(Rally())
+    let heard = Rally()
     wormhole.listenForMessage(withIdentifier: "back") { message in
-      let number = message as? Int ?? 0
-      let isOver = heard.withLock { $0.last <= number }
-      if isOver {
-        heard.signal { $0.number = number }
-      } else {
-        wormhole.passMessageObject((number + 1) as NSNumber, identifier: "there")
-      }
+      guard let next = heard.next(after: message as? Int ?? 0) else { return }
+      wormhole.passMessageObject(next as NSNumber, identifier: "there")
     }
     (self.wormhole, self.heard) = (wormhole, heard)
     other = try EchoProcess.start("pass", size, path)
@@ -100,13 +89,9 @@ final class Passing {
   }
 
   private func isAnswered(rally: Int, within time: Duration) -> Bool {
-    let (first, last) = heard.withLock { state in
-      let first = state.last + 1
-      state.last += rally
-      return (first, state.last)
+    heard.isAnswered(rally, within: time) {
+      wormhole.passMessageObject($0 as NSNumber, identifier: "there")
     }
-    wormhole.passMessageObject(first as NSNumber, identifier: "there")
-    return heard.wait(until: .now + time) { $0.number >= last ? true : nil } ?? false
   }
 
   private static func open(_ path: String) throws -> MMWormhole {
