@@ -9,12 +9,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   /// In a dump the value nests twice as deep, and in the line of the dump once more.
   @Test func aDeepValueIsDumpedAndRestored() throws {
     let (count, other) = (100, "WORMHOLE_CONTAINER=\"$STAGE/copy\" wormhole")
@@ -22,19 +16,19 @@ import WormholeSyscalls
       String(repeating: #"{"type":1,"value":"#, count: count) + "2"
       + String(repeating: "}", count: count)
     try stage.directory.write(deep, to: "deep")
-    let value = try done(
+    let value = try stage.done(
       """
       set -e; wormhole put deep --type json <deep; wormhole put last 1
       wormhole dump >dump; \(other) restore <dump; \(other) get last >last; \(other) get deep
       """)
-    #expect(try value == done("wormhole get deep"))
+    #expect(try value == stage.done("wormhole get deep"))
     #expect(try stage.directory.read("last") == "1\n")
     #expect(try stage.directory.read("dump").hasSuffix("{\"end\":[2,0,0]}\n"))
   }
 
   /// The names are those of the channels that may have a value.
   @Test func aDamagedChannelIsReportedAndLeftOut() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; for name in a bad c gone; do wormhole put $name 1; done; wormhole clear gone
       printf damaged >hole/channels/bad/value.plist
@@ -51,7 +45,7 @@ import WormholeSyscalls
   /// The file may not become as long as one of the values.
   @Test func aRefusedWriteEndsTheDumpWithOneError() throws {
     try stage.directory.write(String(repeating: "x", count: 100_000), to: "long")
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; for name in a b c; do wormhole put $name <long; done
       """)
@@ -64,7 +58,7 @@ import WormholeSyscalls
 
   /// Two messages wait; of the first one, the shell command takes something away.
   private func dump(after trouble: String) throws -> ProcessOutcome {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; echo x >f; wormhole send --to till --id first --file f
       \(trouble)

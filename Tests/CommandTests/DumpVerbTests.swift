@@ -15,12 +15,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   private static let other = "WORMHOLE_CONTAINER=\"$STAGE/copy\" wormhole"
   /// Removes the parts of a dump that differ in the copy.
   private static let same =
@@ -28,7 +22,7 @@ import WormholeSyscalls
     + #":("[^"]*"|[0-9]+),?//g'"#
 
   @Test func theCopyHasTheSameValues() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       wormhole put film 'Back to the Future'; wormhole put n 2.5 --type json
       wormhole put whole 18446744073709551615 --type json; printf '\\377\\0' | wormhole put photo
@@ -39,22 +33,22 @@ import WormholeSyscalls
       wormhole defaults write cinema rows 12 --type json; wormhole defaults write cinema name Rex
       wormhole dump >first; \(Self.other) restore <first; \(Self.other) dump >second
       """)
-    #expect(try done("\(Self.same) first") == done("\(Self.same) second"))
-    let dump = try done("cat first")
+    #expect(try stage.done("\(Self.same) first") == stage.done("\(Self.same) second"))
+    let dump = try stage.done("cat first")
     #expect(dump.contains(#""value":{"type":"data","value":"/wA="}"#))
     #expect(dump.contains(#"{"type":"date","value":"2026-01-31T09:30:00.500Z"}"#))
     #expect(dump.contains(#"{"type":"dictionary","value":{"type":"data","value":["#))
     #expect(dump.contains(#"{"type":"real","value":"nan"}"#))
     #expect(dump.hasSuffix("{\"end\":[7,1,0]}\n"))
-    #expect(try done("\(Self.other) get photo | od -An -tx1") == " ff 00\n")
+    #expect(try stage.done("\(Self.other) get photo | od -An -tx1") == " ff 00\n")
     for name in ["odd", "plan"] {
-      #expect(try done("wormhole get \(name)") == done("\(Self.other) get \(name)"))
+      #expect(try stage.done("wormhole get \(name)") == stage.done("\(Self.other) get \(name)"))
     }
     #expect(try stage.run("\(Self.other) get gone").status == .exited(1))
   }
 
   @Test func aValueExpiresWhenItWouldHave() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       wormhole put film x --ttl 1h; wormhole put short y --ttl 1s; wormhole put other z
       wormhole dump >early; wormhole put film x --ttl 2h
@@ -62,22 +56,23 @@ import WormholeSyscalls
       \(Self.other) restore --replace <early; \(Self.other) put film old
       \(Self.other) restore --replace <late
       """)
-    let moment = try done("wormhole get film --json").firstMatch(of: /"expiresAt":"[^"]*"/)
-    #expect(try done("cat late").contains(#require(moment).0))
-    #expect(try done("\(Self.other) get film --json").contains(#require(moment).0))
-    #expect(try !done("\(Self.other) get other --json").contains(#""expiresAt":""#))
+    let moment = try stage.done("wormhole get film --json").firstMatch(of: /"expiresAt":"[^"]*"/)
+    #expect(try stage.done("cat late").contains(#require(moment).0))
+    #expect(try stage.done("\(Self.other) get film --json").contains(#require(moment).0))
+    #expect(try !stage.done("\(Self.other) get other --json").contains(#""expiresAt":""#))
     #expect(try stage.run("\(Self.other) get short").status == .exited(1))
     let refused = try stage.run("\(Self.other) restore <late")
     #expect(refused.status == .exited(75))
     let fresh = "WORMHOLE_CONTAINER=\"$STAGE/fresh\" wormhole"
     #expect(
-      try done("\(fresh) restore <late; \(fresh) get film --json").contains(#require(moment).0))
+      try stage.done("\(fresh) restore <late; \(fresh) get film --json").contains(
+        #require(moment).0))
   }
 
   /// The copy of a message has each key of a header, except the note of the program that carries
   /// messages between machines.
   @Test func aDumpLosesNoKeyOfAHeader() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; printf x >f
       wormhole send --queue jobs --file f --kind Order --header a=b --ordering-key k --ttl 1h
@@ -104,7 +99,7 @@ import WormholeSyscalls
   }
 
   @Test func messagesComeInTheOldOrder() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       printf 'b\\nc\\n' | wormhole send --to till --lines
       wormhole send --to till --urgent --id first --kind Order --header a=b --from office 'a'
@@ -118,32 +113,32 @@ import WormholeSyscalls
       wormhole dump --messages >first; \(Self.other) restore <first
       \(Self.other) dump --messages >second
       """)
-    #expect(try done("\(Self.same) first") == done("\(Self.same) second"))
-    let dump = try done("cat first")
+    #expect(try stage.done("\(Self.same) first") == stage.done("\(Self.same) second"))
+    let dump = try stage.done("cat first")
     #expect(dump.contains("\"piece\":\"YSBmaWxl\""))
     #expect(!dump.contains("\"value\":\"expired\""))
     // A date is precise to a part of a microsecond, and the time of a file's name to nanoseconds.
     let due = try #require(delay(in: dump))
-    let later = try #require(delay(in: done("cat second")))
+    let later = try #require(delay(in: stage.done("cat second")))
     #expect(abs(later.timeIntervalSince(due)) < 0.001)
-    let lines = try done(
+    let lines = try stage.done(
       "\(Self.other) receive --as till --count 5 --timeout 60 --files . --format '%p %r %k %P %f'"
     ).split(separator: "\n")
     #expect(lines.first == #"a 1 Order {"a":"b"} office"#)
     #expect(lines.dropFirst().map { $0.split(separator: " ")[0] } == ["b", "c", "./with", "e"])
     #expect(lines.filter { $0.contains(" 1 ") }.count == 5, "\(lines)")
-    #expect(try done("cat 'with name.txt.1'") == "a file")
-    #expect(try done("\(Self.other) queue till | cut -f 1") == "later\n")
-    let dead = try done("\(Self.other) queue grave --dead | cut -f 1,4,6")
+    #expect(try stage.done("cat 'with name.txt.1'") == "a file")
+    #expect(try stage.done("\(Self.other) queue till | cut -f 1") == "later\n")
+    let dead = try stage.done("\(Self.other) queue grave --dead | cut -f 1,4,6")
     #expect(dead == "bad\t1\tthe command ended with status 3\n")
     let work = "work jobs --count 3 --timeout 60 --exec 'cat >>done'"
-    #expect(try done("\(Self.other) \(work); cat done") == "one\ntwo\nthree\n")
+    #expect(try stage.done("\(Self.other) \(work); cat done") == "one\ntwo\nthree\n")
   }
 
   /// A value that must survive a power cut is not restored if it cannot be synced.
   @Test(arguments: ["", "--replace "])
   func whatIsRestoredIsSyncedOnRequest(_ option: String) throws {
-    _ = try done("wormhole put a 1; wormhole dump >d; \(Self.other) put b 2")
+    _ = try stage.done("wormhole put a 1; wormhole dump >d; \(Self.other) put b 2")
     let refused = try stage.run(
       "\(Self.other) restore \(option)--power <d",
       environment: ["WORMHOLE_FAULTS=fsync@1+:before:fail=EIO"])
@@ -153,7 +148,7 @@ import WormholeSyscalls
   }
 
   @Test func channelsWithAValueAreNotReplaced() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       wormhole put a 1; wormhole put b 2; wormhole dump >d
       \(Self.other) put b old; \(Self.other) put b older
@@ -162,14 +157,14 @@ import WormholeSyscalls
     #expect(refused.status == .exited(75))
     #expect(refused.errors.contains("line 2: the channel has a value; replace"))
     #expect(try stage.run("\(Self.other) get a").status == .exited(1))
-    #expect(try done("\(Self.other) get b") == "older\n")
-    #expect(try done("\(Self.other) restore --replace <d && \(Self.other) get b") == "2\n")
-    #expect(try done("\(Self.other) get b --json").contains(#""version":3"#))
+    #expect(try stage.done("\(Self.other) get b") == "older\n")
+    #expect(try stage.done("\(Self.other) restore --replace <d && \(Self.other) get b") == "2\n")
+    #expect(try stage.done("\(Self.other) get b --json").contains(#""version":3"#))
     // A channel that was removed or cleared has none, and its versions continue.
-    _ = try done(
+    _ = try stage.done(
       "\(Self.other) clear a; \(Self.other) remove channel b; \(Self.other) restore <d")
-    #expect(try done("\(Self.other) get a --json").contains(#""version":3"#))
-    let version = try done("\(Self.other) get b --json").firstMatch(of: /"version":([0-9]+)/)
+    #expect(try stage.done("\(Self.other) get a --json").contains(#""version":3"#))
+    let version = try stage.done("\(Self.other) get b --json").firstMatch(of: /"version":([0-9]+)/)
     #expect(try #require(version.flatMap { Int($0.1) }) > 3)
   }
 
@@ -188,7 +183,7 @@ import WormholeSyscalls
       let outcome = try stage.run("wormhole restore <d")
       #expect(outcome.status == .exited(65), "\(line): \(outcome.errors)")
       #expect(outcome.errors.contains("cannot restore line 2: "), "\(outcome.errors)")
-      #expect(try done("wormhole get before\(index)") == "1\n")
+      #expect(try stage.done("wormhole get before\(index)") == "1\n")
       #expect(try stage.run("wormhole get after").status == .exited(1))
     }
     try stage.directory.write("{\"channel\":\"last\",\"value\":1}\n", to: "d")
@@ -209,7 +204,7 @@ import WormholeSyscalls
     let middle = Instant.now
     let dumped = try MemoryUse("wormhole dump", output: "again", in: stage)
     let end = Instant.now
-    #expect(try done("wc -l <again") == "\(count + (count + 999) / 1000 + 2)\n")
+    #expect(try stage.done("wc -l <again") == "\(count + (count + 999) / 1000 + 2)\n")
     // The size of the dump is 50 MB in the long run, and the names take a few.
     let limit = TestRun.isLong ? 96 << 10 : 64 << 10
     #expect(restored.kibibytes < limit, "restore took \(restored.kibibytes) KiB")

@@ -11,52 +11,46 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ line: String) throws -> String {
-    let outcome = try stage.run(line)
-    #expect(outcome.status == .exited(0), "\(line): \(outcome.errors)")
-    return outcome.output
-  }
-
   private func moveAway() throws {
     let first = "wormhole send --to printer one && wormhole receive --as printer --count 1"
-    #expect(try done(first) == "one\n")
+    #expect(try stage.done(first) == "one\n")
     let folder = try TemporaryDirectory()
     let file = try Descriptor.open(
       path: folder.path + "/new", [.writeOnly, .create], mode: 0o600)
     let elsewhere = Elsewhere(machine: "0123456789abcdef", since: Date())
     try elsewhere.encoded().withUnsafeBytes { try file.writeFully($0) }
-    #expect(try done("mv '\(folder.path)/new' hole/members/printer/elsewhere.plist") == "")
+    #expect(try stage.done("mv '\(folder.path)/new' hole/members/printer/elsewhere.plist") == "")
   }
 
   @Test func eachVerbNamesTheMachine() throws {
     try moveAway()
-    let members = try done("wormhole members")
+    let members = try stage.done("wormhole members")
     #expect(members.hasPrefix("printer\tnot running\ton machine 0123456789abcdef\tjoined "))
-    #expect(try done("wormhole members --json").contains(#""machine":"0123456789abcdef""#))
+    #expect(try stage.done("wormhole members --json").contains(#""machine":"0123456789abcdef""#))
     for line in ["receive --as printer", "wake printer", "remove member printer"] {
       let outcome = try stage.run("wormhole \(line)")
       #expect(outcome.status != .exited(0), "\(line)")
       let reason = "its home is another machine, '0123456789abcdef'"
       #expect(outcome.errors.contains(reason), "\(line): \(outcome.errors)")
     }
-    #expect(try done("wormhole send --to printer two") == "")
+    #expect(try stage.done("wormhole send --to printer two") == "")
     let claim = "cd hole/members/printer && for f in inbox/*; do mv $f claimed/${f#inbox/}~1; done"
-    #expect(try done(claim) == "")
-    #expect(try done("wormhole queue printer | cut -f 2") == "in transit\n")
+    #expect(try stage.done(claim) == "")
+    #expect(try stage.done("wormhole queue printer | cut -f 2") == "in transit\n")
     let cancelling = try stage.run(
       "wormhole queue printer --cancel $(wormhole queue printer | cut -f 1)")
     #expect(cancelling.status == .exited(0))
     #expect(cancelling.errors.contains("which was asked to cancel it"), "\(cancelling.errors)")
-    #expect(try done("wormhole doctor").contains("its home is another machine"))
+    #expect(try stage.done("wormhole doctor").contains("its home is another machine"))
   }
 
   /// Names of queues and channels may be those of another machine, with any character.
   @Test func aNameWithControlCharactersIsShownOnOneLine() throws {
-    _ = try done("wormhole bridge queue \"$(printf 'a\\nb\\033[2J')\"")
+    _ = try stage.done("wormhole bridge queue \"$(printf 'a\\nb\\033[2J')\"")
     // The bridge looks at its queues while it waits for a server.
     let line = "wormhole bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0.5"
     #expect(try stage.run(line).status == .exited(69))
-    let status = try done("wormhole bridge status")
+    let status = try stage.done("wormhole bridge status")
     #expect(!status.unicodeScalars.contains("\u{1B}"))
     let lines = status.split(separator: "\n").filter { $0.contains("home this machine") }
     #expect(lines.count == 1)
@@ -67,13 +61,13 @@ import WormholeSyscalls
   /// member, or a guest.
   @Test(.notSanitized("waits for several processes"), arguments: ["--from phone", ""])
   func aSenderWaitsForTheOutcomeFromAnotherMachine(_ sender: String) throws {
-    #expect(try done("wormhole put x 1 && WORMHOLE_CONTAINER=there wormhole put x 1") == "")
-    let folder = try done("pwd").dropLast()
+    #expect(try stage.done("wormhole put x 1 && WORMHOLE_CONTAINER=there wormhole put x 1") == "")
+    let folder = try stage.done("pwd").dropLast()
     let carrier = try Running(.carry(folder + "/hole", folder + "/there", members: ["printer"]))
     defer { try? carrier.child.send(.kill) }
     let send = "wormhole send --to printer \(sender) --wait --timeout 60"
     let receive = "WORMHOLE_CONTAINER=there wormhole receive --as printer --count 1 --timeout 60"
-    #expect(try done("true; \(send) one & \(receive) && wait $!") == "one\n")
+    #expect(try stage.done("true; \(send) one & \(receive) && wait $!") == "one\n")
     let refusing = "\(receive) --attempts 1 --exec 'exit 3' 2>/dev/null"
     let outcome = try stage.run(
       "true; \(refusing) & receiver=$!; \(send) two; end=$?; kill $receiver; exit $end")
@@ -83,7 +77,7 @@ import WormholeSyscalls
 
   @Test func theDoctorKnowsTheBridge() throws {
     let made = "wormhole put x 1 && mkdir -m 700 hole/bridge && touch hole/bridge/lock"
-    #expect(try done(made) == "")
+    #expect(try stage.done(made) == "")
     let planted = try stage.run("wormhole doctor")
     #expect(planted.output.contains("bridge: not made by a bridge of this container"))
     let wide = try stage.run("chmod 755 hole/bridge && wormhole doctor")

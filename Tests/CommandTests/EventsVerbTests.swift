@@ -10,11 +10,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-  }
-
   private func events(_ options: String = "") throws -> Running {
     let running = try stage.start("wormhole events --verbose \(options)")
     try eventually("it watches") { try running.errors.contains("watching '") }
@@ -37,19 +32,19 @@ import WormholeSyscalls
   }
 
   @Test func channelsSettingsAndNotices() throws {
-    try done("wormhole put known 1; wormhole defaults write cinema rows 1 --type json")
+    try stage.done("wormhole put known 1; wormhole defaults write cinema rows 1 --type json")
     let running = try events()
-    try done("wormhole put film Metropolis; wormhole put known 2")
+    try stage.done("wormhole put film Metropolis; wormhole put known 2")
     try expect("channel\tput\tfilm\tMetropolis\tfrom " + writer(of: "film"), of: running)
-    try done("wormhole clear film --erase; wormhole post done")
+    try stage.done("wormhole clear film --erase; wormhole post done")
     try expect("notice\tposted\tdone", of: running)
     try eventually("the clear") { try running.output.contains("channel\tcleared\tfilm") }
-    try done("wormhole defaults write cinema rows 2 --type json")
+    try stage.done("wormhole defaults write cinema rows 2 --type json")
     try expect("setting\tchanged\tcinema\trows\t2", of: running)
-    try done("wormhole defaults write new key text; wormhole defaults delete cinema rows")
+    try stage.done("wormhole defaults write new key text; wormhole defaults delete cinema rows")
     try expect("setting\tchanged\tnew\tkey\ttext", of: running)
     try expect("setting\tremoved\tcinema\trows", of: running)
-    try done(
+    try stage.done(
       "WORMHOLE_CONTAINER=copy wormhole defaults write moved key text; "
         + "mv copy/system/defaults.moved hole/system/")
     try expect("setting\tchanged\tmoved\tkey\ttext", of: running)
@@ -64,27 +59,27 @@ import WormholeSyscalls
   }
 
   @Test func messagesMembersAndWorkers() throws {
-    try done("wormhole send --to old --id before x")
+    try stage.done("wormhole send --to old --id before x")
     let running = try events()
-    try done("wormhole send --to till --from office --id one a")
+    try stage.done("wormhole send --to till --from office --id one a")
     try expect("message\twaiting\ttill\tone\tfrom office", of: running)
-    try done("wormhole send --to till --id later b --delay 3600")
+    try stage.done("wormhole send --to till --id later b --delay 3600")
     try expect("message\tdelayed\ttill\tlater", of: running)
-    try done("wormhole receive --as till --count 1 --exec 'sleep 0.5'")
+    try stage.done("wormhole receive --as till --count 1 --exec 'sleep 0.5'")
     try expect("message\tclaimed\ttill\tone\tfrom office\tattempt 1", of: running)
     try expect("message\tacknowledged\ttill\tone\tfrom office\tattempt 1", of: running)
     try expect("member\tjoined\ttill\twormhole (process N)", of: running)
     try expect("member\tleft\ttill", of: running)
-    try done("wormhole send --to till --id bad c")
+    try stage.done("wormhole send --to till --id bad c")
     _ = try stage.run("wormhole receive --as till --attempts 1 --timeout 1 --exec 'exit 1'")
     try expect("message\tdead\ttill\tbad", of: running)
-    try done("wormhole send --queue jobs --id job d")
+    try stage.done("wormhole send --queue jobs --id job d")
     try expect("message\twaiting\tjobs\tjob", of: running)
-    try done("wormhole work jobs --count 1 --exec 'sleep 0.5'")
+    try stage.done("wormhole work jobs --count 1 --exec 'sleep 0.5'")
     try expect("worker\tjoined\tjobs", of: running)
     try expect("message\tacknowledged\tjobs\tjob\tattempt 1", of: running)
     try expect("worker\tleft\tjobs", of: running)
-    try done("wormhole send --to till --from office --context open")
+    try stage.done("wormhole send --to till --from office --context open")
     try expect("context\tset\ttill\tfrom office", of: running)
     #expect(try !running.output.contains("before"))
     try running.child.send(.kill)
@@ -92,12 +87,13 @@ import WormholeSyscalls
 
   @Test func locksAndDamage() throws {
     let running = try events("--kind lock --kind damage --json")
-    try done("wormhole lock build -- sleep 0.3")
+    try stage.done("wormhole lock build -- sleep 0.3")
     try eventually("the lock was held and is free") {
       try running.output.contains(#""event":"held""#)
         && running.output.contains(#""event":"free""#)
     }
-    try done("wormhole put film x; echo junk >hole/channels/film/value.plist; wormhole put film y")
+    try stage.done(
+      "wormhole put film x; echo junk >hole/channels/film/value.plist; wormhole put film y")
     try eventually("the value was set aside") { try running.output.contains(#""kind":"damage""#) }
     #expect(try !running.output.contains(#""kind":"channel""#))
     #expect(try running.output.matches(of: /"event":"free"/).count == 1)
@@ -107,7 +103,7 @@ import WormholeSyscalls
   /// As on a file system without notices; what is there at the start is no event.
   @Test func damageIsAlsoFoundByPolling() throws {
     func damage(_ channel: String) throws {
-      try done(
+      try stage.done(
         "wormhole put \(channel) x; echo junk >hole/channels/\(channel)/value.plist; "
           + "wormhole put \(channel) y")
     }
@@ -138,14 +134,14 @@ import WormholeSyscalls
     let running = try stage.start(
       "env WORMHOLE_CONTAINER=root/wormhole.user/.wormhole wormhole events --kind access --verbose")
     try eventually("it watches") { try running.errors.contains("watching '") }
-    try done("\(root) wormhole coordinate write file -- sleep 0.5")
+    try stage.done("\(root) wormhole coordinate write file -- sleep 0.5")
     try eventually("the access has ended") { try running.output.contains("access\tended") }
     #expect(try running.output.contains("access\trunning\twrite '\(stage.directory.path)/file'"))
     try running.child.send(.kill)
   }
 
   @Test func lostNoticesAreALine() throws {
-    try done("wormhole put film x")
+    try stage.done("wormhole put film x")
     let running = try events("--kind channel")
     try running.child.send(.stop)
     try running.waitUntilStopped()
@@ -163,7 +159,7 @@ import WormholeSyscalls
       try folder.rename("a", to: folder, "b")
       try folder.rename("b", to: folder, "a")
     }
-    try done("wormhole put film last")
+    try stage.done("wormhole put film last")
     try running.child.send(.go)
     try expect("lost\tlost\tnotices\tevents are missing", of: running)
     try eventually("the last change") { try running.output.contains("channel\tput\tfilm\tlast") }

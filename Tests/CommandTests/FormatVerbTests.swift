@@ -12,12 +12,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   /// A pattern for each placeholder, with the line of a received message or of a watched channel.
   private static let message: [(LineFormat.Placeholder, String)] = [
     (.name, "till"), (.value, "öl"), (.hexadecimal, "c3b66c"), (.capitalHexadecimal, "C3B66C"),
@@ -30,15 +24,16 @@ import WormholeSyscalls
   @Test func eachPlaceholderHasItsField() throws {
     #expect(Set(Self.message.map(\.0)) == Set(LineFormat.Placeholder.allCases))
     for (placeholder, pattern) in Self.message {
-      _ = try done("wormhole send --to till --id one --from office --kind Order --header a=b öl")
-      let line = try done(
+      _ = try stage.done(
+        "wormhole send --to till --id one --from office --kind Order --header a=b öl")
+      let line = try stage.done(
         "wormhole receive --as till --count 1 --format '<%\(placeholder.rawValue)>'")
       #expect(try Regex("<\(pattern)>\n").wholeMatch(in: line) != nil, "\(placeholder): \(line)")
     }
-    _ = try done("wormhole put film x")
+    _ = try stage.done("wormhole put film x")
     let format = #"%t\t%v\t%p\\%%\e%e"#
     #expect(
-      try done("wormhole watch film --now --count 1 --format '\(format)'")
+      try stage.done("wormhole watch film --now --count 1 --format '\(format)'")
         == "film\t1\tx\\%\u{1B}\n")
     let event = try stage.start("wormhole events --kind channel --count 1 --format '%k %e %t %v'")
     try eventually("it is reported") {
@@ -49,24 +44,24 @@ import WormholeSyscalls
   }
 
   @Test func everyVerbWithLinesTakesAFormat() throws {
-    _ = try done("wormhole put film x; wormhole send --queue jobs --id one job")
+    _ = try stage.done("wormhole put film x; wormhole send --queue jobs --id one job")
     let observer = try stage.start("wormhole observe done --count 1 --format 'got %t'")
     try eventually("the notice") {
       _ = try stage.run("wormhole post done")
       return observer.hasEnded
     }
     #expect(try observer.outcome().output == "got done\n")
+    let worked = try stage.done("wormhole work jobs --count 1 --exec cat --format ' %m %a'")
+    #expect(worked == "job\n one 1\n")
     #expect(
-      try done("wormhole work jobs --count 1 --exec cat --format ' %m %a'") == "job\n one 1\n")
-    #expect(
-      try done("wormhole watch film --now --count 1 --exec 'echo run' --format '%t'")
+      try stage.done("wormhole watch film --now --count 1 --exec 'echo run' --format '%t'")
         == "run\nfilm\n")
-    let time = try done("wormhole watch film --now --count 1 --timestamps")
+    let time = try stage.done("wormhole watch film --now --count 1 --timestamps")
     #expect(time.wholeMatch(of: /[0-9-]+T[0-9:.]+Z\tx\n/) != nil, "\(time)")
   }
 
   @Test func aFormatThatMeansNothingIsRefused() throws {
-    _ = try done("wormhole put film x")
+    _ = try stage.done("wormhole put film x")
     for options in [
       "--format '%y'", "--format '\\q'", "--format '%'", "--format '%t' --json",
       "--timestamps --json", "--timestamps --format '%t'",
@@ -78,7 +73,7 @@ import WormholeSyscalls
 
   @Test func theTableIsInTheHelpTheManualAndTheArticle() throws {
     let article = try sourceText("Sources/Wormhole/Wormhole.docc/TheCommand.md")
-    let help = try done("wormhole help watch")
+    let help = try stage.done("wormhole help watch")
     for (name, meaning) in LineFormat.entries {
       #expect(help.contains("  \(name) "))
       #expect(help.contains(meaning))
@@ -101,7 +96,7 @@ import WormholeSyscalls
   // MARK: Lists
 
   @Test func listsAreTablesInATerminal() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       wormhole put film Metropolis; wormhole put a-longer-name 1; wormhole send --to till --id m x
       wormhole defaults write cinema rows 12 --type json
@@ -111,7 +106,7 @@ import WormholeSyscalls
       "members": ["NAME", "STATE"], "queue till": ["ID", "STATE", "FROM", "KIND", "COUNT"],
       "defaults read cinema": ["KEY", "VALUE"],
     ]
-    _ = try done("wormhole receive --as till --timeout 0 --kind none; true")
+    _ = try stage.done("wormhole receive --as till --timeout 0 --kind none; true")
     for (verb, words) in titles {
       let terminal = try TypedTerminal(stage, "wormhole \(verb)", environment: ["NO_COLOR=1"])
       #expect(try terminal.wait() == .exited(0))
@@ -133,23 +128,23 @@ import WormholeSyscalls
     #expect(columns[1] == columns[2], "\(terminal.text)")
     // Each version has fewer digits than its title has letters.
     #expect(lines[0].firstRange(of: Array("WRITTEN"))?.lowerBound == columns[1], "\(terminal.text)")
-    #expect(try done("wormhole list") == "a-longer-name\nfilm\n")
+    #expect(try stage.done("wormhole list") == "a-longer-name\nfilm\n")
   }
 
   @Test func oldNamesAreRemoved() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       wormhole put old 1; wormhole put other 2; wormhole defaults write suite key 1
       wormhole receive --as gone --timeout 0; wormhole receive --as kept --timeout 0
       wormhole send --to kept x; sleep 2.1
       """)
-    #expect(try done("wormhole remove channel --older-than 3600") == "")
-    let removed = try done("wormhole put new 3; wormhole remove channel --older-than 2")
+    #expect(try stage.done("wormhole remove channel --older-than 3600") == "")
+    let removed = try stage.done("wormhole put new 3; wormhole remove channel --older-than 2")
     #expect(removed == "old\nother\n")
-    #expect(try done("wormhole list") == "new\n")
-    #expect(try done("wormhole remove suite --older-than 2") == "suite\n")
-    #expect(try done("wormhole remove member --older-than 2") == "gone\n")
-    #expect(try done("wormhole members | cut -f 1") == "kept\n")
+    #expect(try stage.done("wormhole list") == "new\n")
+    #expect(try stage.done("wormhole remove suite --older-than 2") == "suite\n")
+    #expect(try stage.done("wormhole remove member --older-than 2") == "gone\n")
+    #expect(try stage.done("wormhole members | cut -f 1") == "kept\n")
     #expect(try stage.run("wormhole remove channel new --older-than 3600").status == .exited(1))
     #expect(try stage.run("wormhole remove channel").status == .exited(64))
   }

@@ -5,23 +5,16 @@ import WormholeSyscalls
 
 /// Headers on the command line, and in the environment of commands.
 @Suite(.blocking, .notSanitized("about what a command prints")) struct HeaderVerbTests {
-  private func done(_ stage: Stage, _ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)\(outcome.output)")
-    return outcome.output
-  }
-
   /// Prints all variables of headers, sorted.
   private static let printing = "cat >/dev/null; env | grep ^WORMHOLE_HEADER | LC_ALL=C sort"
 
   @Test func aCommandReceivesThemInItsEnvironment() throws {
     let stage = try Stage()
-    _ = try done(
-      stage, "wormhole send --to watch --header trace-id=7 --header a.b='x \"y\"=z' hello")
-    _ = try done(stage, "wormhole send --to watch plain")
+    _ = try stage.done(
+      "wormhole send --to watch --header trace-id=7 --header a.b='x \"y\"=z' hello")
+    _ = try stage.done("wormhole send --to watch plain")
     // Variables that this command has itself inherited, from an outer message.
-    let output = try done(
-      stage,
+    let output = try stage.done(
       "export WORMHOLE_HEADERS=old WORMHOLE_HEADER_OLD=old; "
         + "wormhole receive --as watch --count 2 --exec '\(Self.printing)'")
     #expect(
@@ -36,11 +29,10 @@ import WormholeSyscalls
 
   @Test func ofTwoKeysWithOneNameTheFirstInOrderIsUsed() throws {
     let stage = try Stage()
-    _ = try done(
-      stage,
+    _ = try stage.done(
       "wormhole send --to watch --header a_b=4 --header a.b=3 --header a-b=2 --header A.B=1 x")
-    let output = try done(
-      stage, "wormhole receive --as watch --count 1 --exec '\(Self.printing)'")
+    let output = try stage.done(
+      "wormhole receive --as watch --count 1 --exec '\(Self.printing)'")
     #expect(output.hasSuffix("}\nWORMHOLE_HEADER_A_B=1\n"), "\(output)")
   }
 
@@ -48,9 +40,8 @@ import WormholeSyscalls
   func aSenderSetsNoOtherVariable(_ name: String) throws {
     let stage = try Stage()
     let send = "wormhole send --to watch --header \(name)=/forged --header A=/forged"
-    _ = try done(stage, "\(send) x; \(send) --from till y")
-    let output = try done(
-      stage,
+    _ = try stage.done("\(send) x; \(send) --from till y")
+    let output = try stage.done(
       "wormhole receive --as watch --count 2 "
         + "--exec 'cat >/dev/null; env | grep /forged | LC_ALL=C sort'")
     let expected = """
@@ -68,7 +59,7 @@ import WormholeSyscalls
       "wormhole reply --as watch --verbose --count 1 --json --exec \"$LINE\"",
       environment: ["LINE=\(Self.printing)"])
     try eventually("it replies") { try replier.errors.contains("replying as 'watch'") }
-    let reply = try done(stage, "wormhole request --to watch --header trace-id=7 hello")
+    let reply = try stage.done("wormhole request --to watch --header trace-id=7 hello")
     #expect(reply == "WORMHOLE_HEADERS={\"trace-id\":\"7\"}\nWORMHOLE_HEADER_TRACE_ID=7\n")
     #expect(try replier.outcome().output.contains(#""headers":{"trace-id":"7"}"#))
   }
@@ -77,14 +68,14 @@ import WormholeSyscalls
     let stage = try Stage()
     let part = #""headers":{"k":"v"}"#
     let send = "wormhole send --to watch --from till --id one --header k=v hello --json"
-    #expect(try done(stage, send).contains(part))
-    #expect(try done(stage, "wormhole queue watch --json").contains(part))
+    #expect(try stage.done(send).contains(part))
+    #expect(try stage.done("wormhole queue watch --json").contains(part))
     let refused = try stage.run(
       "wormhole receive --as watch --attempts 1 --timeout 0.5 --quiet --exec false")
     #expect(refused.status == .exited(1))
-    #expect(try done(stage, "wormhole queue watch --dead --json").contains(part))
-    _ = try done(stage, "wormhole queue watch --retry one")
-    #expect(try done(stage, "wormhole receive --as watch --count 1 --json").contains(part))
+    #expect(try stage.done("wormhole queue watch --dead --json").contains(part))
+    _ = try stage.done("wormhole queue watch --retry one")
+    #expect(try stage.done("wormhole receive --as watch --count 1 --json").contains(part))
   }
 
   @Test(arguments: [

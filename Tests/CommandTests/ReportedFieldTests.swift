@@ -9,26 +9,21 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   // MARK: Messages and requests
 
   @Test func aQueueSaysWhichMessageIsDamaged() throws {
-    let file = try done(
+    let file = try stage.done(
       "wormhole send --to watch --id bad x; wormhole send --to watch --id good x; "
         + "ls hole/members/watch/inbox | head -1")
     let inbox = try Descriptor.open(
       path: stage.container + "/members/watch/inbox", [.readOnly, .directory])
     try inbox.open(String(file.dropLast()), [.writeOnly, .truncate]).write("damaged")
-    let objects = try done("wormhole queue watch --json").split(separator: "\n").map(String.init)
+    let objects = try stage.done("wormhole queue watch --json")
+      .split(separator: "\n").map(String.init)
     try #require(objects.count == 2, "\(objects)")
     #expect(objects[0].contains(#""damage":""#) && objects[0].contains(#""id":"bad""#))
     #expect(objects[1].contains(#""damage":null"#) && objects[1].contains(#""id":"good""#))
-    let states = try done("wormhole queue watch | cut -f 2").split(separator: "\n")
+    let states = try stage.done("wormhole queue watch | cut -f 2").split(separator: "\n")
     try #require(states.count == 2, "\(states)")
     #expect(states[0].hasPrefix("damaged: "))
     #expect(states[1] == "waiting")
@@ -69,7 +64,7 @@ import WormholeSyscalls
     let receiver = try stage.start(
       "wormhole receive --as tv --verbose --immediate --count 1 --json")
     try eventually("it receives") { try receiver.errors.contains("receiving as 'tv'") }
-    let sent = try done("wormhole send --to tv --immediate --header trace-id=7 x --json")
+    let sent = try stage.done("wormhole send --to tv --immediate --header trace-id=7 x --json")
     let headers = #""headers":{"trace-id":"7"}"#
     #expect(sent.contains(headers), "\(sent)")
     let outcome = try receiver.outcome()
@@ -83,7 +78,7 @@ import WormholeSyscalls
   /// watch.
   @Test func theFirstAccessOfAContainerIsAnEvent() throws {
     let container = "root/wormhole.user/.wormhole"
-    let made = try done(
+    let made = try stage.done(
       "mkdir -m 700 root root/wormhole.user; mkfifo pipe; "
         + "WORMHOLE_CONTAINER=\(container) wormhole put x 1; find root -name coordination")
     #expect(made == "")
@@ -96,7 +91,7 @@ import WormholeSyscalls
     try eventually("the access runs") {
       try running.output.contains("access\trunning\twrite '\(stage.directory.path)/file'")
     }
-    _ = try done("echo go >pipe")
+    _ = try stage.done("echo go >pipe")
     #expect(try writer.outcome().status == .exited(0))
     try running.child.send(.kill)
     _ = try running.outcome()
@@ -105,7 +100,7 @@ import WormholeSyscalls
   // MARK: Packages
 
   @Test func theUmaskIsKeptForSources() throws {
-    let output = try done(
+    let output = try stage.done(
       "umask 027 && wormhole new shim os target && stat -c %a target "
         + "&& find target -type f ! -perm 640 && find target -type d ! -perm 750")
     #expect(output == "750\n")
@@ -122,7 +117,7 @@ import WormholeSyscalls
       }
 
       """, to: "app/Talk.swift")
-    _ = try done(
+    _ = try stage.done(
       "wormhole new two-sides ci --sources app --package https://swift.org/wormhole.git")
     #expect(
       try stage.directory.read("ci/Sources/WatchSide/WatchApp.swift") == """

@@ -15,12 +15,6 @@ struct RequestVerbTests {
     return running
   }
 
-  private func done(_ stage: Stage, _ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)\(outcome.output)")
-    return outcome.output
-  }
-
   private func files(_ stage: Stage, _ path: String) throws -> String {
     try stage.run("ls hole/\(path)").output
   }
@@ -48,8 +42,8 @@ struct RequestVerbTests {
     try file.write(random.bytes(3_000_000))
     let replier = try replier(stage, "cat", "--raw --type data")
     let ask = "wormhole request --to watch --raw --timeout 60 - <in >out && cmp in out"
-    #expect(try done(stage, ask) == "")
-    #expect(try done(stage, "wormhole request --to watch --raw ''") == "")
+    #expect(try stage.done(ask) == "")
+    #expect(try stage.done("wormhole request --to watch --raw ''") == "")
     try replier.child.send(.interrupt)
     #expect(try replier.outcome().status == .signalled(2))
   }
@@ -59,7 +53,7 @@ struct RequestVerbTests {
     let replier = try replier(stage, "echo $(($(cat) + 1))", "--type json --count 20 --json")
     for number in 0..<20 {
       let ask = "wormhole request --to watch --type json \(number) --timeout 60"
-      #expect(try done(stage, ask) == "\(number + 1)\n")
+      #expect(try stage.done(ask) == "\(number + 1)\n")
     }
     let outcome = try replier.outcome()
     #expect(outcome.status == .exited(0))
@@ -101,7 +95,7 @@ struct RequestVerbTests {
   @Test func anotherKindIsRefused() throws {
     let stage = try Stage()
     let replier = try replier(stage, "cat", "--kind Order")
-    #expect(try done(stage, "wormhole request --to watch --kind Order it") == "it\n")
+    #expect(try stage.done("wormhole request --to watch --kind Order it") == "it\n")
     let outcome = try stage.run("wormhole request --to watch it")
     #expect(outcome.status == .exited(1))
     #expect(outcome.errors.contains("has no handler for requests of kind 'String'"))
@@ -162,7 +156,7 @@ struct RequestVerbTests {
     #expect(outcome.status == .exited(1))
     #expect(outcome.errors.contains("no reply arrived within 0.2 seconds"))
     try replier.child.send(.go)
-    #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
+    #expect(try stage.done("wormhole request --to watch again --timeout 60") == "again\n")
     #expect(try files(stage, "members/watch/live/*") == "")
   }
 
@@ -175,8 +169,8 @@ struct RequestVerbTests {
     try asker.child.send(.interrupt)
     #expect(try asker.outcome().status == .signalled(2))
     #expect(try files(stage, "guests") == "")
-    _ = try done(stage, "touch go")
-    #expect(try done(stage, "wormhole request --to watch again --timeout 60") == "again\n")
+    _ = try stage.done("touch go")
+    #expect(try stage.done("wormhole request --to watch again --timeout 60") == "again\n")
     #expect(!replier.hasEnded)
   }
 
@@ -187,7 +181,7 @@ struct RequestVerbTests {
     let line = "echo $$ >>started; exec wormhole reply --as watch --timeout 60 --exec cat --count 9"
     try stage.directory.write(line, to: "script")
     let register = "wormhole wake watch --register --directory \"$STAGE\" -- sh script"
-    #expect(try done(stage, register) == "")
+    #expect(try stage.done(register) == "")
     let askers = try (0..<9).map { number in
       try stage.start("wormhole request --to watch --wake --timeout 60 \(number)")
     }
@@ -201,8 +195,8 @@ struct RequestVerbTests {
   @Test func aVariableOfAStartMayHaveEqualSigns() throws {
     let stage = try Stage()
     let register = "wormhole wake clock --register --env K=a=b --env L= -- true"
-    #expect(try done(stage, register) == "")
-    let shown = try done(stage, "wormhole wake clock --show --json")
+    #expect(try stage.done(register) == "")
+    let shown = try stage.done("wormhole wake clock --show --json")
     #expect(shown.contains(#""environment":{"K":"a=b","L":""}"#), "\(shown)")
   }
 
@@ -218,7 +212,7 @@ struct RequestVerbTests {
 
   @Test func timeIsUpIfItDoesNotJoin() throws {
     let stage = try Stage()
-    #expect(try done(stage, "wormhole wake watch --register -- sleep 5") == "")
+    #expect(try stage.done("wormhole wake watch --register -- sleep 5") == "")
     let outcome = try stage.run("wormhole wake watch --timeout 0.3")
     #expect(outcome.status == .exited(1))
     #expect(
@@ -228,7 +222,7 @@ struct RequestVerbTests {
 
   @Test func whatOthersMayHaveRegisteredIsRefused() throws {
     let stage = try Stage()
-    #expect(try done(stage, "wormhole wake watch --register -- true") == "")
+    #expect(try stage.done("wormhole wake watch --register -- true") == "")
     let outcome = try stage.run("chmod 666 hole/members/watch/start.plist; wormhole wake watch")
     #expect(outcome.status == .exited(77))
     #expect(
@@ -247,7 +241,7 @@ struct RequestVerbTests {
   @Test func theDoctorSeesWhatCannotBeStarted() throws {
     let stage = try Stage()
     let register = "cp /bin/true program && wormhole wake watch --register -- ./program"
-    #expect(try done(stage, register + " && wormhole doctor | grep '^problem' || true") == "")
+    #expect(try stage.done(register + " && wormhole doctor | grep '^problem' || true") == "")
     let doctor = try stage.run("rm program; wormhole doctor | grep '^problem'")
     #expect(
       doctor.output == "problem   members/watch/start.plist: cannot execute program "
@@ -261,7 +255,7 @@ struct RequestVerbTests {
     try replier.waitUntilStopped()
     let folder = "hole/members/watch/live/*"
     let touch = "touch $(echo \(folder))/mine"
-    #expect(try done(stage, touch) == "")
+    #expect(try stage.done(touch) == "")
     let sender = try stage.start("wormhole send --to watch --immediate it --timeout 60")
     try eventually("it lies there") {
       try files(stage, "members/watch/live/*").contains(",c,")

@@ -9,12 +9,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func done(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   private static let other = "WORMHOLE_CONTAINER=\"$STAGE/copy\" wormhole"
 
   /// The pieces of its file are left out too, and what follows is restored.
@@ -31,12 +25,12 @@ import WormholeSyscalls
     let outcome = try stage.run("wormhole restore <d")
     #expect(outcome.status == .exited(0), "\(outcome.errors)")
     #expect(outcome.errors == "")
-    #expect(try done("wormhole get after") == "1\n")
-    #expect(try done("wormhole queue till | cut -f 1") == "next\n")
+    #expect(try stage.done("wormhole get after") == "1\n")
+    #expect(try stage.done("wormhole queue till | cut -f 1") == "next\n")
   }
 
   @Test func aFileOfSeveralPiecesIsRestoredWhole() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; seq 30000 >f; wormhole send --to till --file f; wormhole dump --messages >d
       \(Self.other) restore <d; mkdir in
@@ -46,12 +40,12 @@ import WormholeSyscalls
       $0.hasPrefix(#"{"piece":"#)
     }
     #expect(pieces > 2)
-    _ = try done("cmp f in/f")
+    _ = try stage.done("cmp f in/f")
   }
 
   /// Everything else of a dump that has lost a line, or got one, is restored.
   @Test func aDumpWithoutOneOfItsLinesIsNoticed() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; wormhole put a 1; wormhole put b 2; wormhole defaults write cinema rows 12
       wormhole send --to till x; wormhole dump --messages >whole
@@ -67,14 +61,14 @@ import WormholeSyscalls
       #expect(
         cut.errors.contains("by its last line, \(missing); everything else was restored"),
         "\(cut.errors)")
-      #expect(try done("\(Self.other) get b") == "2\n")
+      #expect(try stage.done("\(Self.other) get b") == "2\n")
     }
     let more = try stage.run(
       #"rm -rf copy; sed '1a {"channel":"more","value":1}' whole >long; "#
         + "\(Self.other) restore <long")
     #expect(more.status == .exited(65), "\(more.errors)")
     #expect(more.errors.contains("it has 3 channels in place of 2; "), "\(more.errors)")
-    #expect(try done("\(Self.other) get more") == "1\n")
+    #expect(try stage.done("\(Self.other) get more") == "1\n")
     for end in ["[1,2]", #"[1,"2",3]"#, "[-1,0,0]", "[]"] {
       try stage.directory.write("{\"end\":\(end)}\n", to: "d")
       let outcome = try stage.run("wormhole restore <d")
@@ -85,7 +79,7 @@ import WormholeSyscalls
 
   /// The file has fewer bytes than its message states, as after a power cut.
   @Test func aShortenedFileKeepsNoLaterMessageOut() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       printf 'a file' >f; wormhole send --to till --id short --file f
       wormhole send --to till --id whole x
@@ -94,11 +88,11 @@ import WormholeSyscalls
       done
       """)
     _ = try stage.run("wormhole dump --messages >d; \(Self.other) restore <d")
-    #expect(try done("\(Self.other) queue till | cut -f 1").contains("whole\n"))
+    #expect(try stage.done("\(Self.other) queue till | cut -f 1").contains("whole\n"))
   }
 
   @Test func aChannelsLineStatesWhoHasWrittenItAndWhen() throws {
-    let object = try done(
+    let object = try stage.done(
       "wormhole put film x; wormhole get film --json >got; wormhole dump >dump; cat got")
     let dump = try stage.directory.read("dump")
     for pattern in [/"writer":"[^"]+"/, /"writtenAt":"[^"]+"/, /"version":[0-9]+/] {
@@ -109,7 +103,7 @@ import WormholeSyscalls
 
   /// The option holds for each kind of line.
   @Test func withPowerEverythingThatIsRestoredIsSynced() throws {
-    _ = try done(
+    _ = try stage.done(
       """
       set -e; echo content >f; wormhole put film x; wormhole defaults write cinema rows 12
       wormhole send --to till x; wormhole send --queue jobs --file f
@@ -132,6 +126,6 @@ import WormholeSyscalls
       #expect(
         syncs.contains { $0.contains(place) && $0.hasSuffix(end) }, "\(place) \(end): \(trace)")
     }
-    #expect(try done("\(Self.other) defaults read cinema rows") == "12\n")
+    #expect(try stage.done("\(Self.other) defaults read cinema rows") == "12\n")
   }
 }

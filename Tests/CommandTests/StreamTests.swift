@@ -10,12 +10,6 @@ import WormholeSyscalls
 
   init() throws { stage = try Stage() }
 
-  private func output(_ command: String) throws -> String {
-    let outcome = try stage.run(command)
-    #expect(outcome.status == .exited(0), "\(command): \(outcome.errors)")
-    return outcome.output
-  }
-
   @Test(arguments: [
     "put x; wormhole get x", "put x -; wormhole get x",
     "defaults write s k; wormhole defaults read s k",
@@ -24,25 +18,25 @@ import WormholeSyscalls
     "send --to w --from t --context; wormhole receive --as w --count 1 --contexts",
   ])
   func oneLineFeedGoesAndComes(_ words: String) throws {
-    #expect(try output("echo hi | wormhole \(words)") == "hi\n")
+    #expect(try stage.done("echo hi | wormhole \(words)") == "hi\n")
   }
 
   @Test(arguments: ["one\n", "one\n\n", "\n", "one\ntwo\n"])
   func aFileThatIsPutIsTheFileThatComesOut(_ text: String) throws {
     try stage.directory.write(text, to: "in")
-    #expect(try output("wormhole put x <in && wormhole get x >out && cmp in out") == "")
+    #expect(try stage.done("wormhole put x <in && wormhole get x >out && cmp in out") == "")
     #expect(
-      try output("wormhole put x --raw <in && wormhole get x --raw >out && cmp in out") == "")
+      try stage.done("wormhole put x --raw <in && wormhole get x --raw >out && cmp in out") == "")
     #expect(
-      try output(
+      try stage.done(
         "wormhole put y a && wormhole update y --raw --exec 'cat in' && wormhole get y --raw >out "
           + "&& cmp in out") == "")
     #expect(
-      try output(
+      try stage.done(
         "wormhole defaults write s k --raw <in && wormhole defaults read s k --json | wc -l")
         == "1\n")
     #expect(
-      try output(
+      try stage.done(
         "wormhole send --to w --raw <in && wormhole receive --as w --count 1 --raw >out "
           + "&& cmp in out") == "")
   }
@@ -56,29 +50,31 @@ import WormholeSyscalls
     #expect(
       missing.errors == "wormhole: cannot read channel '\(shown)': no value arrived before "
         + "the deadline\n")
-    #expect(try output("wormhole put \"$(cat in)\" 1; wormhole list | head -1") == "\"\(shown)\"\n")
-    #expect(try output("wormhole list --json").contains("\"channel\":\"\(shown)\""))
+    #expect(
+      try stage.done("wormhole put \"$(cat in)\" 1; wormhole list | head -1") == "\"\(shown)\"\n")
+    #expect(try stage.done("wormhole list --json").contains("\"channel\":\"\(shown)\""))
   }
 
   @Test func whatIsNoTextKeepsItsLastByte() throws {
     let odd = "printf '\\377\\n'"
-    #expect(try output("\(odd) | wormhole put x && wormhole get x | wc -c") == "2\n")
+    #expect(try stage.done("\(odd) | wormhole put x && wormhole get x | wc -c") == "2\n")
     #expect(
-      try output("echo hi | wormhole put x --type data && wormhole get x | wc -c") == "3\n")
+      try stage.done("echo hi | wormhole put x --type data && wormhole get x | wc -c") == "3\n")
     #expect(
-      try output("wormhole update x --exec \"\(odd)\" && wormhole get x | wc -c") == "2\n")
+      try stage.done("wormhole update x --exec \"\(odd)\" && wormhole get x | wc -c") == "2\n")
   }
 
   @Test func questionsAndAnswersGoByItToo() throws {
     let plain = try stage.start("wormhole reply --as a --exec cat --count 1 --json")
     #expect(
-      try output(
+      try stage.done(
         "until echo hi | wormhole request --to a 2>/dev/null; do :; done") == "hi\n")
     #expect(try plain.outcome().output.contains(#""value":"hi""#))
     let raw = try stage.start("wormhole reply --as b --exec 'cat >got; cat got' --raw --count 1")
     #expect(
-      try output("until echo hi | wormhole request --to b --raw 2>/dev/null; do :; done") == "hi\n")
+      try stage.done("until echo hi | wormhole request --to b --raw 2>/dev/null; do :; done")
+        == "hi\n")
     _ = try raw.outcome()
-    #expect(try output("wc -c <got") == "3\n")
+    #expect(try stage.done("wc -c <got") == "3\n")
   }
 }
