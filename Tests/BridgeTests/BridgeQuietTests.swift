@@ -14,21 +14,16 @@ import WormholeSyscalls
   /// Without a second look, the member would be missing in all heartbeats until something changes.
   @Test func aMemberIsLookedAtAgainAfterAnError() throws {
     let folder = try TemporaryDirectory()
-    let container = try SharedContainer(directory: folder.path + "/c")
-    let news = try BridgeNews()
-    let lock = try #require(try BridgeLock.take(container, news))
-    let address = try RelayAddress("nats://127.0.0.1:1")
-    let bridge = try Bridge(
-      container, Bridge.Settings(group: "g", address: address), news, lock)
-    let member = try SharedContainer(directory: folder.path + "/c").join(as: "al")
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let member = try SharedContainer(directory: one.path).join(as: "al")
     var content = BridgeNews.NewsContent()
     content.members = ["al"]
     let rule = FaultRule(.open, path: "members/al", persistent: true, .fail(.inputOutput))
-    FaultPoints.with([rule]) { bridge.take(content, .now) }
-    #expect(bridge.locals["al"] == nil)
-    bridge.lookAgain(.now + .seconds(60))
-    #expect(bridge.locals["al"]?.isRunning == true)
-    #expect(bridge.unseen.isEmpty)
+    FaultPoints.with([rule]) { one.bridge.take(content, .now) }
+    #expect(one.bridge.locals["al"] == nil)
+    one.bridge.lookAgain(.now + .seconds(60))
+    #expect(one.bridge.locals["al"]?.isRunning == true)
+    #expect(one.bridge.unseen.isEmpty)
     withExtendedLifetime(member) {}
   }
 
@@ -74,21 +69,16 @@ import WormholeSyscalls
   /// heartbeat.
   @Test func aMessageWaitsForNoOtherEvent() throws {
     let folder = try TemporaryDirectory()
-    let container = try SharedContainer(directory: folder.path + "/c")
-    let news = try BridgeNews()
-    let lock = try #require(try BridgeLock.take(container, news))
-    let address = try RelayAddress("nats://127.0.0.1:1")
-    let bridge = try Bridge(
-      container, Bridge.Settings(group: "g", address: address), news, lock)
+    let one = try UnconnectedBridge(folder.path + "/c")
     let machine = "0123456789abcdef"
-    _ = try bridge.residents.proxy(of: .member("bob"), on: machine)
-    let pair = try #require(bridge.pair(machine))
+    _ = try one.bridge.residents.proxy(of: .member("bob"), on: machine)
+    let pair = try #require(one.bridge.pair(machine))
     pair.due = nil
-    try container.guest().peer("bob").send(1)
+    try one.container.guest().peer("bob").send(1)
     var content = BridgeNews.NewsContent()
     content.residents = [.member("bob")]
     let now = Instant.now
-    bridge.take(content, now)
+    one.bridge.take(content, now)
     #expect(pair.due.map { $0 <= now } == true)
     #expect(pair.changed == [.member("bob")])
   }
