@@ -19,6 +19,17 @@ import WormholeSyscalls
 
   // MARK: Slots
 
+  /// Returns a slot after a damaged value was replaced: two files are in `damaged`.
+  private func damagedSlot() throws -> Slot {
+    let slot = try container.slot(.channels, "n")
+    for _ in 0..<3 { try slot.add() }
+    let path = container.path + "/channels/n/value.plist"
+    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
+    try slot.add()
+    #expect(try names("damaged").count == 2)
+    return slot
+  }
+
   private func remove(_ name: String) throws -> Bool {
     try container.slot(.channels, name).remove("remove channel", durability: .power) { _ in
       (try BinaryEncoder().encode(0), 1)
@@ -46,12 +57,7 @@ import WormholeSyscalls
 
   /// The slot itself is gone after the first call.
   @Test func aRepeatedRemovalEndsAnEarlierOne() throws {
-    let slot = try container.slot(.channels, "n")
-    for _ in 0..<3 { try slot.add() }
-    let path = container.path + "/channels/n/value.plist"
-    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
-    try slot.add()
-    #expect(try names("damaged").count == 2)
+    _ = try damagedSlot()
     try FaultPoints.with([FaultRule(.unlink, path: "/damaged/", .fail(.inputOutput))]) {
       let error = try failure { _ = try remove("n") }
       #expect(error.code == .partlyDone)
@@ -100,12 +106,7 @@ import WormholeSyscalls
   }
 
   @Test func aDamagedCopyThatStaysIsTold() throws {
-    let slot = try container.slot(.channels, "n")
-    for _ in 0..<3 { try slot.add() }
-    let path = container.path + "/channels/n/value.plist"
-    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
-    try slot.add()
-    #expect(try names("damaged").count == 2)
+    let slot = try damagedSlot()
     try FaultPoints.with([FaultRule(.unlink, path: "/damaged/", .fail(.inputOutput))]) {
       let error = try failure { try slot.discardDamaged() }
       #expect(error.code == .partlyDone)
@@ -121,11 +122,7 @@ import WormholeSyscalls
 
   /// A power cut must not bring the copy back; a repeated call finds no copy, and syncs.
   @Test func damagedCopiesAreRemovedDurably() throws {
-    let slot = try container.slot(.channels, "n")
-    for _ in 0..<3 { try slot.add() }
-    let path = container.path + "/channels/n/value.plist"
-    try Descriptor.open(path: path, [.writeOnly, .truncate]).write([1, 2, 3])
-    try slot.add()
+    let slot = try damagedSlot()
     try FaultPoints.with([FaultRule(.fsync, path: "/damaged", .fail(.inputOutput))]) {
       let error = try failure { try slot.discardDamaged(durability: .power) }
       #expect(error.code == .notDurable)

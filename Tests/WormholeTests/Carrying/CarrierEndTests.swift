@@ -8,12 +8,20 @@ import WormholeSyscalls
 
 /// Ends of messages between machines that meet a request, or a refusal by the system.
 @Suite(.blocking) struct CarrierEndTests {
+  private let meeting: Meeting
+  private let peer: Peer
+  private let carrier: Carrier
+  private let printer: Proxy
+
+  init() throws {
+    meeting = try Meeting()
+    peer = try meeting.container.join(as: "phone").peer("printer")
+    carrier = try Carrier(meeting.another())
+    printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
+  }
+
   /// A request that stays would be sent for ever, and would cancel the message if it is retried.
   @Test func aMessageThatIsGivenUpLeavesNoRequestToCancelIt() throws {
-    let meeting = try Meeting()
-    let peer = try meeting.container.join(as: "phone").peer("printer")
-    let carrier = try Carrier(meeting.another())
-    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
     let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
     let name = try #require(try printer.waiting().first)
     #expect(try printer.claim(name))
@@ -29,10 +37,6 @@ import WormholeSyscalls
   /// A machine was given up, or the container has become another machine: the message would wait
   /// again without the request, and somebody would receive it.
   @Test func aMessageThatIsPutBackIsCancelledOnRequest() throws {
-    let meeting = try Meeting()
-    let peer = try meeting.container.join(as: "phone").peer("printer")
-    let carrier = try Carrier(meeting.another())
-    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
     let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
     let name = try #require(try printer.waiting().first)
     #expect(try printer.claim(name))
@@ -48,10 +52,6 @@ import WormholeSyscalls
   /// The message must hold up neither the end of a lost machine nor a container that becomes
   /// another machine.
   @Test func aDamagedMessageThatIsPutBackIsADeadLetter() throws {
-    let meeting = try Meeting()
-    let peer = try meeting.container.join(as: "phone").peer("printer")
-    let carrier = try Carrier(meeting.another())
-    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
     try peer.send(1, .quick())
     let name = try #require(try printer.waiting().first)
     #expect(try printer.claim(name))
@@ -64,10 +64,6 @@ import WormholeSyscalls
 
   /// The receiver's home has moved, and the request comes while the message is taken back.
   @Test func aRequestThatComesWhileAMessageIsTakenBackCounts() throws {
-    let meeting = try Meeting()
-    let peer = try meeting.container.join(as: "phone").peer("printer")
-    let carrier = try Carrier(meeting.another())
-    let printer = try carrier.proxy(of: .member("printer"), on: "0123456789abcdef")
     let sent = try peer.send(1, .quick { $0.wantsOutcome = true })
     let name = try #require(try printer.waiting().first)
     #expect(try printer.claim(name))
