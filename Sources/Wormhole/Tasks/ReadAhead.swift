@@ -1,22 +1,32 @@
 internal import WormholeSyscalls
 
-/// Parts of a long list in order, of which a second thread reads the next ones ahead.
+/// Parts of a long list in order, which the caller and a second thread read.
 ///
-/// The caller reads each part with which the thread has not begun. So a list is read without the
-/// thread, too: if it is short, or if no thread is free.
+/// Each of the two reads the next part with which the other has not begun. If the thread still
+/// reads the part that the caller needs, the caller reads a later part in the meantime. Otherwise
+/// the thread would always be a part ahead, and would read the whole list alone. A list is read
+/// without the thread, too: if the list is short, or if no thread is free.
 final class ReadAhead<Part: Sendable>: Sendable {
   private struct State {
     /// The first part that nobody has begun to read.
     var next = 0
     /// How many parts the caller has taken.
     var taken = 0
-    /// Parts that the thread has read.
+    /// Parts that were read and not taken yet.
     var read: [Int: Part] = [:]
     var isStopped = false
+
+    /// Begins with the next part; nil as long as there is no room for it.
+    mutating func begin() -> Int? {
+      guard next - taken < ReadAhead.window else { return nil }
+      next += 1
+      return next - 1
+    }
   }
 
   private enum Step {
-    case own
+    /// The caller reads this part.
+    case own(Int)
     case read(Part)
   }
 
@@ -63,26 +73,36 @@ final class ReadAhead<Part: Sendable>: Sendable {
   private func begin() -> Int? {
     let number = state.wait(until: nil) { state -> Int?? in
       guard !state.isStopped, state.next < parts else { return .some(nil) }
-      guard state.next - state.taken < Self.window else { return nil }
-      state.next += 1
-      return state.next - 1
+      return state.begin().map { .some($0) }
     }
     return number ?? nil
   }
 
   /// Returns the next part; nil after the last one.
   func next() -> Part? {
-    let number = state.withLock { $0.taken }
-    guard number < parts else { return nil }
-    let step = state.wait(until: nil) { state -> Step? in
-      if let part = state.read.removeValue(forKey: number) { return .read(part) }
-      guard state.next == number else { return nil }
-      state.next += 1
-      return .own
-    }
+    let wanted = state.withLock { $0.taken }
+    guard wanted < parts else { return nil }
     defer { state.signal { $0.taken += 1 } }
-    if case .read(let part) = step { return part }
-    return part(number)
+    while true {
+      switch advance(to: wanted) {
+      case .read(let part): return part
+      case .own(wanted): return part(wanted)
+      case .own(let later):
+        let part = part(later)
+        state.withLock { $0.read[later] = part }
+      }
+    }
+  }
+
+  /// Returns the part that the caller needs, or the number of the part that the caller reads now.
+  private func advance(to wanted: Int) -> Step {
+    let step = state.wait(until: nil) { state -> Step? in
+      if let part = state.read.removeValue(forKey: wanted) { return .read(part) }
+      guard state.next < parts, let number = state.begin() else { return nil }
+      return .own(number)
+    }
+    // The wait of a forked child ends at once.
+    return step ?? .own(wanted)
   }
 
   /// Ends the reading ahead.

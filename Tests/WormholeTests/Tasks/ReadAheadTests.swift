@@ -19,6 +19,25 @@ import WormholeSyscalls
     }
   }
 
+  /// While the thread reads the part that the caller needs, the caller reads a later one.
+  ///
+  /// So both processors work. Here the thread's part ends only after the caller's part has begun.
+  @Test func theCallerReadsWhileTheThreadDoes() throws {
+    let started = Heard<Int>()
+    let ahead = ReadAhead(100, step: 10) { range in
+      started.add(range.lowerBound)
+      guard range.lowerBound == 0 else { return true }
+      let found: Void? = try? started.wait("the caller's part", within: .seconds(10)) {
+        $0.contains(10)
+      }
+      return found != nil
+    }
+    defer { ahead.stop() }
+    try started.wait("the thread's part") { $0 == [0] }
+    #expect(ahead.next() == true)
+    #expect(ahead.next() == true)
+  }
+
   /// If no thread can be started, the caller's thread would wait for itself to take the parts.
   @Test func withoutAThreadTheCallerReadsAllParts() throws {
     let threads = CallThreads(most: 1) { _ throws(Errno) in throw .wouldBlock }
