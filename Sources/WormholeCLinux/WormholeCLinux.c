@@ -24,6 +24,7 @@
 
 const int linux_open_path = O_PATH, linux_open_temporary = O_TMPFILE;
 const int linux_open_directory = O_DIRECTORY, linux_open_nofollow = O_NOFOLLOW;
+const int linux_open_noatime = O_NOATIME;
 const uint32_t linux_rename_noreplace = RENAME_NOREPLACE, linux_rename_exchange = RENAME_EXCHANGE;
 
 static _Thread_local const void *thread_mark;

@@ -97,6 +97,19 @@ import WormholeSyscalls
     #expect(!outcome.output.contains("held by"))
   }
 
+  /// The kernel would write the inode to disk once more.
+  @Test func aReadLeavesTheAccessTime() throws {
+    let folder = try TemporaryDirectory()
+    let container = try Container.open(folder.path + "/c", options: .testing())
+    let slot = try container.slot(.channels, "n")
+    try slot.add()
+    let value = "\(container.path)/channels/n/value.plist"
+    // As old as the last change: the next read would be recorded.
+    #expect(try run("touch", ["-d", "@1000000000", value]).status == .exited(0))
+    #expect(try slot.number() == 1)
+    #expect(try run("stat", ["-c", "%X", value]).output == "1000000000\n")
+  }
+
   @Test func withoutProcWhatCannotBeToldIsSaid() throws {
     let folder = try TemporaryDirectory()
     let path = folder.path + "/c"

@@ -24,6 +24,7 @@ struct linux_directory_entry {
 };
 
 extern const int linux_open_path, linux_open_temporary, linux_open_directory, linux_open_nofollow;
+extern const int linux_open_noatime;
 extern const uint32_t linux_rename_noreplace, linux_rename_exchange;
 
 int linux_renameat2(int from, const char *old, int to, const char *new_, uint32_t flags);

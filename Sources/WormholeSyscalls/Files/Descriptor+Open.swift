@@ -31,6 +31,10 @@ package struct OpenFlags: OptionSet, Sendable {
 
   /// For reading a file of unknown kind.
   package static let readOnlyNonBlocking = OpenFlags(rawValue: O_RDONLY | O_NONBLOCK)
+  /// The same for the owner of the file, whose reading leaves the access time as it is; EPERM for
+  /// any other user.
+  package static let readOnlyKeepingTime =
+    OpenFlags(rawValue: O_RDONLY | O_NONBLOCK | linux_open_noatime)
   /// For listing a directory, and for finding names in it.
   package static let readOnlyDirectory = OpenFlags(rawValue: O_RDONLY | linux_open_directory)
   /// For creating a file that must not exist yet.
