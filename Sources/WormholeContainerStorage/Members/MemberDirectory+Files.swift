@@ -138,7 +138,9 @@ extension MemberDirectory {
   ) throws(WormholeError) -> FoundFile {
     do {
       let directory = try self.part(part)
-      return try container.reader.read(name, in: directory.descriptor)
+      return try name.withCName { path throws(ReadRefusal) in
+        try container.reader.read(path, in: directory.descriptor)
+      }
     } catch let error as ReadRefusal {
       throw error.error(operation, self.name, "\(part.rawValue)/\(name)")
     } catch {
