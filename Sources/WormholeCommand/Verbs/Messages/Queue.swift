@@ -259,6 +259,7 @@ extension Listing {
     guard isTable else {
       // Of a long queue each column is a word of a line: no row, no cell and no array of words.
       var line = ""
+      line.reserveCapacity(128)
       for (index, text) in columns.enumerated() {
         if index > 0 { line += "\t" }
         line += try (text ?? "-").inOneLine()
