@@ -23,26 +23,32 @@ package struct OpenFlags: OptionSet, Sendable {
   package static let append = OpenFlags(rawValue: O_APPEND)
   /// Opening a planted FIFO or device does not block.
   package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
-  package static let directory = OpenFlags(rawValue: linux_open_directory)
+  package static var directory: OpenFlags { OpenFlags(rawValue: linux_open_directory) }
   /// A handle on the name alone: for fstat, not for reading.
-  package static let path = OpenFlags(rawValue: linux_open_path)
+  package static var path: OpenFlags { OpenFlags(rawValue: linux_open_path) }
 
-  // Constants, because a literal of several flags allocates memory.
+  // Named, because a literal of several flags allocates memory. The ones with a flag of CLinux are
+  // computed: such a flag is known at run time only, and each use of a stored constant would check
+  // first whether the constant was set.
 
   /// For reading a file of unknown kind.
   package static let readOnlyNonBlocking = OpenFlags(rawValue: O_RDONLY | O_NONBLOCK)
   /// The same for the owner of the file, whose reading leaves the access time as it is; EPERM for
   /// any other user.
-  package static let readOnlyKeepingTime =
+  package static var readOnlyKeepingTime: OpenFlags {
     OpenFlags(rawValue: O_RDONLY | O_NONBLOCK | linux_open_noatime)
+  }
   /// For listing a directory, and for finding names in it.
-  package static let readOnlyDirectory = OpenFlags(rawValue: O_RDONLY | linux_open_directory)
+  package static var readOnlyDirectory: OpenFlags {
+    OpenFlags(rawValue: O_RDONLY | linux_open_directory)
+  }
   /// For creating a file that must not exist yet.
   package static let writeOnlyNew = OpenFlags(rawValue: O_WRONLY | O_CREAT | O_EXCL)
   package static let readWriteNew = OpenFlags(rawValue: O_RDWR | O_CREAT | O_EXCL)
 
-  static let always =
+  static var always: OpenFlags {
     OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY | linux_open_nofollow)
+  }
   fileprivate static let alwaysFollowing = OpenFlags(rawValue: O_CLOEXEC | O_NOCTTY)
 }
 
