@@ -40,16 +40,43 @@ import WormholeSyscalls
     }
   }
 
+  private func note(home machine: String, _ sequence: UInt64) {
+    let message = StreamMessage(
+      subject: "", headers: [], payload: Home.bytes(machine), sequence: sequence, timestamp: 1,
+      pending: 0)
+    scene.one.bridge.take(channelHome: "seats", message)
+  }
+
+  /// The system refuses a read for a moment, and no notice of the channel follows.
+  @Test(arguments: [false, true])
+  func aChannelThatCannotBeReadAtPresentIsReadAgain(_ isPublished: Bool) throws {
+    let (bridge, link, container) = (scene.one.bridge, scene.link, scene.one.container)
+    bridge.link = link
+    let seats = container.channel("seats", of: Int.self)
+    try seats.put(1)
+    let version = try #require(try seats.metadata?.version)
+    #expect(try Bridge.addChannel("seats", of: container))
+    bridge.lookAtList()
+    note(home: scene.one.machine, 1)
+    if isPublished { bridge.channels.own["seats"]?.stored = version }
+    // The list was read: the value alone is read from here on.
+    bridge.channels.nextLook = .now + .seconds(600)
+    let rule = FaultRule(
+      .open, path: "seats/value.plist", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { bridge.carryChannels(link, .now) }
+    #expect(bridge.channels.conflicts["seats"] != nil)
+    let next = try #require(bridge.channels.own["seats"]?.next)
+    scene.server.stored = "whs."
+    bridge.carryChannels(link, next)
+    try scene.serve("the content is on the servers, and the trouble is over") {
+      bridge.channels.own["seats"]?.stored == version && bridge.channels.conflicts["seats"] == nil
+    }
+  }
+
   /// The record of a move may arrive after the new home was given up: no later record frees it.
   @Test func aChannelIsTakenThatHasMovedToALostMachine() throws {
     let (one, link) = (scene.one, scene.link)
     let bridge = one.bridge
-    func note(home machine: String, _ sequence: UInt64) {
-      let message = StreamMessage(
-        subject: "", headers: [], payload: Home.bytes(machine), sequence: sequence, timestamp: 1,
-        pending: 0)
-      bridge.take(channelHome: "seats", message)
-    }
     // This machine was the home before.
     bridge.channels.claims = ["seats"]
     note(home: one.machine, 1)

@@ -159,7 +159,11 @@ extension Bridge {
       return
     }
     channels.own[name]?.version = content?.version
-    guard let content, content.version != own.stored else { return }
+    guard let content, content.version != own.stored else {
+      // A read has failed before, and nothing was to be published: no publish ends the trouble.
+      if channels.moves[name] == nil { channels.conflicts[name] = nil }
+      return
+    }
     guard
       let bytes = ChannelTraffic.bytes(content, of: place.machine, offset: clockOffset ?? 0)
     else {
