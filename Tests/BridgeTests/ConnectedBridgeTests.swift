@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -38,6 +39,22 @@ import WormholeSyscalls
       bridge.carryChannels(scene.link, .now)
       #expect(bridge.channels.moves["seats"]?.machine == machine)
     }
+  }
+
+  /// An operator may find the channel here again, and its former command must not move it on.
+  @Test func aMoveThatHasEndedLeavesNoCommand() throws {
+    let (bridge, container) = (scene.one.bridge, scene.one.container)
+    try container.channel("seats", of: Int.self).put(1)
+    #expect(try Bridge.addChannel("seats", of: container))
+    try Bridge.moveChannel("seats", to: Self.other, of: container)
+    bridge.lookAtList()
+    #expect(bridge.channels.moves["seats"]?.machine == Self.other)
+    // The record of the new home has arrived.
+    note(home: Self.other, 3)
+    bridge.carryChannels(scene.link, .now)
+    #expect(bridge.channels.moves["seats"] == nil && bridge.channels.own["seats"] == nil)
+    let entry = try ChannelList(of: container.storage).entry("seats")
+    #expect(entry == ChannelList.Entry())
   }
 
   private func note(home machine: String, _ sequence: UInt64) {
@@ -179,6 +196,89 @@ import WormholeSyscalls
     try files.write(OutFlow.stateName, damaged)
     #expect(bridge.pair(Self.other) == nil)
     #expect(bridge.failed[Self.other]?.pause == pause)
+  }
+
+  /// The next start of the bridge would claim the message again for its old number.
+  @Test func aMessageWithANumberIsNotFree() throws {
+    let one = scene.one
+    let proxy = try one.bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    let pair = try #require(one.bridge.pair(Self.other))
+    try one.container.guest().peer("bob").send(1)
+    #expect(try pair.out.collect(from: [proxy]))
+    let bundle = try pair.out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10)
+    let name = try #require(bundle?.entries.first?.name)
+    let free = try ["bob", "carol"].filter {
+      try pair.incoming.isFree(FlowEntry(.returned, to: $0, name))
+    }
+    #expect(free == ["carol"])
+  }
+
+  // MARK: Connections
+
+  /// The servers end the connection: until the next one, no member elsewhere can be reached.
+  @Test func withoutAConnectionNoMemberElsewhereIsShown() throws {
+    let folder = try TemporaryDirectory()
+    let server = try LyingServer(seed: 1, lies: .none)
+    let one = try UnconnectedBridge(folder.path + "/c", server.address)
+    let proxy = try one.bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    let digits = try #require(Incarnation(rawValue: "00000000000000ee"))
+    try proxy.appear(as: digits, program: "p", since: Date())
+    let bob = one.container.peer("bob")
+    #expect(try bob.reachability == .running)
+    // Until the thread is joined, no other thread uses the bridge.
+    nonisolated(unsafe) let bridge = one.bridge
+    let news = bridge.news
+    let thread = try Thread("bridge") { _ = try? bridge.run() }
+    defer {
+      news.stop()
+      thread.join()
+    }
+    try eventually("the bridge connects") {
+      _ = server.step(.now)
+      return server.counts.connections > 0
+    }
+    server.dropConnections()
+    try eventually("the member is not shown") {
+      _ = server.step(.now)
+      return try bob.reachability != .running
+    }
+  }
+
+  @Test func theTroubleOfAConnectionIsOverWhenTheNextOneServes() {
+    let bridge = scene.one.bridge
+    bridge.note(trouble: "no connection")
+    bridge.begin(scene.link)
+    #expect(bridge.trouble == nil && scene.link.isServing)
+  }
+
+  /// The bridge of the member's machine was started again, and is asked again: the end of the
+  /// first request ends no wake.
+  @Test func aWakeWaitsForTheReplyToItsLatestRequest() throws {
+    let (bridge, link, server) = (scene.one.bridge, scene.link, scene.server)
+    (bridge.link, link.isServing) = (link, true)
+    server.silentSubject = Subjects.word(.wake, to: Self.other, from: scene.one.machine)
+    let proxy = try bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    bridge.wakes.pending["w"] = (proxy, Self.other, 0)
+    var now = Instant.now
+    func pass(_ time: Duration) {
+      let end = now + time
+      while now < end {
+        now = now + .seconds(1)
+        // The kernel may take a moment for what one of the two has sent.
+        for _ in 0..<3 {
+          _ = server.step(now)
+          link.connection.proceed(now)
+          Processes.yield()
+        }
+      }
+    }
+    bridge.repeatWakes(of: Self.other)
+    pass(.seconds(20))
+    bridge.repeatWakes(of: Self.other)
+    pass(WakeWorker.patience - .seconds(10))
+    #expect(bridge.wakes.pending["w"]?.attempt == 2)
+    pass(.seconds(20))
+    #expect(bridge.wakes.pending["w"] == nil)
   }
 
   /// Messages of the guest would be delivered to a directory that is gone.

@@ -13,14 +13,15 @@ final class UnconnectedBridge {
   let container: SharedContainer
   let bridge: Bridge
 
-  init(_ path: String) throws {
+  /// - Parameter servers: the servers, for a test that lets the bridge run.
+  init(_ path: String, _ servers: String = "nats://127.0.0.1:1") throws {
     self.path = path
     container = try SharedContainer(directory: path)
     let news = try BridgeNews()
     let lock = try #require(try BridgeLock.take(container, news))
-    let address = try RelayAddress("nats://127.0.0.1:1")
-    bridge = try Bridge(
-      container, Bridge.Settings(group: "g", address: address), news, lock)
+    var settings = Bridge.Settings(group: "g", address: try RelayAddress(servers))
+    settings.token = "secret"
+    bridge = try Bridge(container, settings, news, lock)
   }
 
   deinit {
