@@ -55,6 +55,28 @@ import WormholeSyscalls
     #expect(try bridge.read(last)?["reason"]?.stringValue == "closed")
   }
 
+  /// After a kill, the next bridge repeats the steps: a file of a queue's message must not become a
+  /// member's.
+  @Test func aCursorIsReadAsItWasWritten() {
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "m", from: "al")
+    let job = FlowJob(LentQueue.Job(id: "7.1", name: name, attempt: 2, isMarked: true))
+    var cursor = FlowCursor(flow: "0123456789abcdef")
+    (cursor.generation, cursor.number) = (3, 7)
+    for resident in [Carrier.Resident.member("bob"), .queue("jobs")] {
+      cursor.steps += [
+        .attach(file: "f", number: 5, to: resident, as: name),
+        .deliver(number: 5, to: resident, as: name), .cancel(to: resident, name),
+      ]
+    }
+    cursor.steps += [
+      .remove(file: "f"), .context(number: 6, to: "bob", name),
+      .lend(number: 7, to: "jobs", as: name, job),
+    ]
+    #expect(FlowCursor(cursor.propertyList) == cursor)
+  }
+
   // MARK: Status
 
   @Test func theStatusIsWrittenWhenItHasChangedOrIsOld() throws {

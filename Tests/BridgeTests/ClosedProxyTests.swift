@@ -39,6 +39,23 @@ import WormholeSyscalls
     #expect(residents.all.map(\.name).sorted() == ["al", "bob"])
   }
 
+  /// The bridge carries nothing for the proxy, and must not be called for each of its messages.
+  @Test func aProxyThatIsNotOpenedAgainIsNotWatched() throws {
+    let heard = Heard<String>()
+    let watch = CarrierWatch(carrier) { [heard] changed in
+      for name in changed.map(\.name).sorted() { heard.add(name) }
+    }
+    defer { watch.stop() }
+    func count(_ name: String, _ names: [String]) -> Int { names.count { $0 == name } }
+    let residents = try Residents(container, carrier, watch)
+    try heard.wait("both are watched") { Set($0) == ["al", "bob"] }
+    try FaultPoints.with(closed) { try residents.reopen(TwoMachines.thereName) }
+    try heard.wait("one is watched again") { count("bob", $0) >= 2 }
+    for name in ["al", "bob"] { try container.guest().peer(name).send(1) }
+    try heard.wait("the message to the other") { count("bob", $0) >= 3 }
+    #expect(count("al", heard.all) == 1)
+  }
+
   /// A lack of descriptors passes: the bridge begins again, with all proxies.
   @Test func aProxyIsNotLeftOutForLackOfDescriptors() throws {
     let watch = CarrierWatch(carrier) { _ in }

@@ -135,6 +135,21 @@ import WormholeSyscalls
     #expect(try machines.receive(3) == [1, 2, 3])
   }
 
+  /// The next cursor names the messages no more: a power cut would take what was confirmed.
+  @Test func whatIsDeliveredIsDurable() throws {
+    try machines.there.join(as: "bob").leave()
+    try machines.send(1)
+    let bundles = try machines.published()
+    let rule = FaultRule(
+      .fsync, path: "there/members/bob", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) { try machines.receive(bundles) }
+    }
+    machines.kill()
+    try machines.settle()
+    #expect(try machines.receive(1) == [1])
+  }
+
   @Test func aBundleThatTheServersLoseIsSentAgain() throws {
     for number in 1...3 { try machines.send(number) }
     // The servers have acknowledged it, and have it no more.
