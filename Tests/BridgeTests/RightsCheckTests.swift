@@ -49,6 +49,29 @@ import WormholeSyscalls
     #expect(unknown.first?.right.purpose == "send messages")
   }
 
+  /// A right that is tried with the subject of another right would seem to work.
+  @Test func eachRightIsTriedWithItsOwnSubject() throws {
+    let server = try LyingServer(seed: 1, lies: .none)
+    server.stored = "wh"
+    var subjects: [String] = []
+    server.script = { subject in
+      subjects.append(subject)
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      return ("NATS/1.0 404 Message Not Found\r\n\r\n", "")
+    }
+    let rights = try finished(server).verdicts.map { $0.right.subject }
+    #expect(rights.count == 10 && subjects.count == rights.count)
+    let wrong = zip(rights, subjects).filter { !Self.covers($0, $1) }
+    #expect(wrong.isEmpty, "\(wrong)")
+  }
+
+  private static func covers(_ pattern: String, _ subject: String) -> Bool {
+    let (wanted, parts) = (pattern.split(separator: "."), subject.split(separator: "."))
+    let isOpen = wanted.last == ">"
+    guard isOpen ? parts.count >= wanted.count : parts.count == wanted.count else { return false }
+    return zip(wanted, parts).allSatisfy { $0 == ">" || $0 == "*" || $0 == $1 }
+  }
+
   /// The streams have no message yet, and a message without content would be one.
   @Test func theCheckStoresNothing() throws {
     let server = try LyingServer(seed: 1, lies: .none)

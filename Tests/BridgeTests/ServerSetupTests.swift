@@ -13,6 +13,8 @@ import WormholeSyscalls
   private static let later = #"{"format":2,"flows":2,"states":1}"#
   private static let other = #"{"format":1,"flows":3,"states":1}"#
   private static let same = #"{"format":1,"flows":2,"states":1}"#
+  private static let taken =
+    #"{"error":{"code":400,"err_code":10071,"description":"wrong sequence"}}"#
   /// The headers of a record.
   private static let head = [
     "NATS/1.0", "Nats-Stream: S", "Nats-Subject: whs.0.deployment", "Nats-Sequence: 1",
@@ -32,7 +34,7 @@ import WormholeSyscalls
         return ("", "{\"config\":\(settings),\"state\":\(state)}")
       }
       if subject == "whs.0.deployment" {
-        return ("", #"{"error":{"code":400,"err_code":10071,"description":"wrong sequence"}}"#)
+        return ("", Self.taken)
       }
       guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
       defer { looks += 1 }
@@ -97,10 +99,62 @@ import WormholeSyscalls
       missing.map(\.subject) == ["stream WHS_0", "stream WHF_0", "stream WHF_1"], "\(found)")
   }
 
+  // MARK: The doctor of a machine
+
+  /// What the doctor finds at servers with these records of the group, of which no bridge runs.
+  private func diagnose(_ records: [LyingServer.Stored]) throws -> [Diagnosis] {
+    let folder = try TemporaryDirectory()
+    defer { withExtendedLifetime(folder) {} }
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let storage = container.storage
+    _ = try Place.open(BridgeFolder(of: storage), group: "g", storage.options.environment)
+    let server = try LyingServer(seed: 1, lies: .none)
+    server.log = records
+    server.script = { subject in
+      if subject.hasPrefix("whm.") { return ("NATS/1.0 503\r\n\r\n", "") }
+      if subject.hasPrefix("whf.") || subject.hasPrefix("whs.") { return ("", Self.taken) }
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      return (Self.head, Self.same)
+    }
+    return try serve(server) { BridgeDoctor.run(container, $0) }
+  }
+
+  private static let (lost, away) = ("000000000000000b", "000000000000000c")
+
+  private func record(_ machine: String, _ fate: MachineRecord.Fate?) -> LyingServer.Stored {
+    LyingServer.Stored(
+      "whs.0.g.x.\(machine)", MachineRecord(generation: 1, nonce: "n", fate: fate).bytes)
+  }
+
+  /// No bridge of the machine will ever answer.
+  @Test func theDoctorAsksNoMachineThatWasGivenUp() throws {
+    let found = try diagnose([record(Self.lost, .putBack), record(Self.away, nil)])
+    let silent = found.filter { $0.what == "its bridge does not answer" }
+    #expect(silent.map(\.subject) == ["machine \(Self.away)"], "\(found)")
+  }
+
+  /// Without a record, no message shows whether the machine may receive messages.
+  @Test(arguments: [false, true]) func onlyARecordShowsThatRecordsArrive(_ isEmpty: Bool) throws {
+    let found = try diagnose(isEmpty ? [] : [record(Self.away, nil)])
+    let open = found.contains {
+      $0.what.hasPrefix("could not try to receive messages and records, ")
+    }
+    #expect(open == isEmpty, "\(found)")
+  }
+
+  // MARK: Setups
+
   @Test func aLaterVersionsRecordIsRefused() throws {
     for records in [[Self.later], [nil, Self.later]] as [[String?]] {
       #expect(throws: BridgeEnd.laterSetup) { try setUp(records) }
     }
+  }
+
+  /// The server that replies has a copy of the stream, and the copy lacks the record of the other
+  /// setup still.
+  @Test func aRecordThatCannotBeReadYetIsNotTakenForTheOwn() {
+    let end = #expect(throws: BridgeEnd.self) { try setUp([nil]) }
+    #expect(end?.hint == "run the command again")
   }
 
   /// Each of two setups has found no record, and the other one was the first to store its own.
