@@ -87,6 +87,21 @@ import WormholeSyscalls
     try round.finish()
   }
 
+  /// Only a server that ends requests without a delivery is asked less often.
+  @Test(arguments: ["404 No Messages", "408 Request Timeout"])
+  func aRequestThatWasServedMayEndEarly(_ status: String) throws {
+    let round = try Self.round()
+    Self.add(1, to: round)
+    try round.run("one more is read", within: .seconds(1)) { round.isComplete }
+    let pulls = round.server.counts.pulls
+    round.server.sendStatus(status)
+    try round.run("messages are asked for again", within: .seconds(1)) {
+      round.server.counts.pulls > pulls
+    }
+    #expect(round.reader?.restarts == 0 && round.server.counts.consumers == 1)
+    try round.finish()
+  }
+
   /// The bridge forgets each record that a new consumer has not delivered.
   @Test func aMessageIsGivenBeforeTheRestartThatArrivesWithIt() throws {
     let round = try Self.round()
