@@ -63,6 +63,15 @@ import WormholeSyscalls
     #expect(try shell("cat deep/ci/Sources/PhoneSide/Shared/TicketStore.swift").errors == "")
   }
 
+  /// Before a colon behind a slash there is no host.
+  @Test func aDirectoryMayHaveAColonInItsName() throws {
+    _ = try shell("mkdir fork:a && touch fork:a/Package.swift")
+    let outcome = try shell("wormhole new two-sides ci --package ./fork:a")
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let manifest = try home.read("ci/Package.swift")
+    #expect(manifest.contains(#".package(name: "wormhole", path: "../fork:a")"#), "\(manifest)")
+  }
+
   @Test func aForksNameIsThatOfItsAddress() throws {
     for (url, name) in [
       ("git@swift.org:Our-Hole.git", "our-hole"), ("https://swift.org/x/Hole", "hole"),

@@ -81,6 +81,8 @@ import WormholeSyscalls
       "the header 'a' is not a text"
     ),
     (#"{"channel":"x","value":{"type":1,"value":1}}"#, "the 'type' of a value is not a text"),
+    (#"{"message":"m","kind":"k","value":1}"#, "'to' is missing, or not a text"),
+    (#"{"message":"m","queue":"t","value":1}"#, "'kind' is missing, or not a text"),
     (#"{"wormhole":2}"#, "the dump has another form than 1"),
     (#"{"nothing":2}"#, "not a line of a dump: no key states its kind"),
   ]
@@ -91,6 +93,18 @@ import WormholeSyscalls
     #expect(outcome.status == .exited(65), "\(outcome.errors)")
     #expect(outcome.errors.contains("cannot restore line 1: \(words)"), "\(outcome.errors)")
     #expect(try stage.run("wormhole channels; wormhole queue t").output == "")
+  }
+
+  /// As of two dumps in one file: the end counts the lines of the first dump only.
+  @Test func aLineAfterTheLastOneIsRefused() throws {
+    let lines = [
+      #"{"channel":"a","value":1}"#, #"{"end":[1,0,0]}"#, #"{"channel":"b","value":1}"#,
+    ]
+    try stage.directory.write(lines.joined(separator: "\n") + "\n", to: "d")
+    let outcome = try stage.run("wormhole restore <d")
+    #expect(outcome.status == .exited(65), "\(outcome.errors)")
+    #expect(outcome.errors.contains("line 3: a line after the last one"), "\(outcome.errors)")
+    #expect(try stage.run("wormhole get b").status == .exited(1))
   }
 
   @Test func theFileOfAMessageIsWhole() throws {

@@ -16,6 +16,13 @@ struct SettingsVerbTests {
     #expect(try stage.run("wormhole defaults read s k").output == "words\n")
   }
 
+  /// A script reads the listing line by line.
+  @Test func aKeyWithALineFeedHasOneLine() throws {
+    let written = try stage.run("wormhole defaults write s \"$(printf 'a\\nb')\" words")
+    #expect(written.status == .exited(0), "\(written.errors)")
+    #expect(try stage.run("wormhole defaults read s").output == #""a\nb""# + "\twords\n")
+  }
+
   @Test func aKeyThatIsNotThereIsANo() throws {
     _ = try stage.run("wormhole defaults write s k words")
     for words in ["read s none", "delete s none", "delete none none", "read none none"] {

@@ -54,6 +54,26 @@ import WormholeSyscalls
     #expect(try row("damaged", rows) == ["damaged", "0"])
   }
 
+  /// So many messages are not read, and each dead letter is a problem all the same.
+  @Test func deadLettersAreProblemsAmongManyMessages() throws {
+    let made = try stage.run(
+      """
+      seq 201 | wormhole send --to watch --lines
+      wormhole send --queue jobs bad; wormhole send --to till bad
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    let places = ["members/till/dead", "queues/jobs/dead"]
+    try eventually("both letters are problems") {
+      _ = try stage.run(
+        """
+        wormhole work jobs --attempts 1 --timeout 0.3 --exec 'exit 1'
+        wormhole receive --as till --attempts 1 --timeout 0.3 --exec 'exit 1'
+        """)
+      let problems = try rows().filter { $0[0] == "problem" && $0[2] == "1 dead letter" }
+      return problems.map { $0[1] }.sorted() == places
+    }
+  }
+
   @Test func workersAndMembersAreShown() throws {
     let worker = try stage.start("wormhole work jobs --exec 'sleep 100'")
     let member = try stage.start("wormhole receive --as watch")
