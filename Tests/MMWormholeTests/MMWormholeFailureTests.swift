@@ -151,6 +151,33 @@ import Wormhole
     #expect(heard.all == [])
   }
 
+  /// Writes the messages of one identifier only.
+  private final class Choosing: MMWormholeTransiting {
+    func writeMessageObject(
+      _ messageObject: (any NSCoding)?, forIdentifier identifier: String
+    ) -> Bool { identifier == "written" }
+    func messageObject(forIdentifier identifier: String?) -> (any NSCoding)? { "a" as NSString }
+    func deleteContent(forIdentifier identifier: String?) {}
+    func deleteContentForAllMessages() {}
+  }
+
+  /// The messenger reports that it has written nothing: its listeners would read an old message.
+  @Test(.blocking) func aMessageThatWasNotWrittenIsNotNoticed() throws {
+    let wormhole = try wormhole()
+    let heard = Heard<String>()
+    wormhole.listenerQueue = DispatchQueue(label: "listeners")
+    wormhole.wormholeMessenger = Choosing()
+    for name in ["refused", "written"] {
+      wormhole.listenForMessage(withIdentifier: name) { _ in heard.add(name) }
+    }
+    for name in ["refused", "written"] {
+      wormhole.passMessageObject("a" as NSString, identifier: name)
+    }
+    try heard.wait("the written message") { $0.contains("written") }
+    #expect(heard.all == ["written"])
+    #expect(failures.all == [])
+  }
+
   /// The session of this process has no role, so all its requests fail.
   @Test(.blocking) func whatASessionCannotDoIsTold() throws {
     let sender = try wormhole(.sessionMessage)
