@@ -178,6 +178,29 @@ import WormholeSyscalls
     #expect(NSFileCoordinator.filePresenters.allSatisfy { $0.presentedItemURL != url("a") })
   }
 
+  /// Otherwise each access would ask all presenters that the program has ever released.
+  @Test func aReleasedPresenterEndsWhenAnotherIsAdded() throws {
+    let manager = FileManager.default
+    let group = try #require(
+      manager.containerURL(
+        forSecurityApplicationGroupIdentifier: "group.released.\(UUID().uuidString)"))
+    let presenters = group.appendingPathComponent(".wormhole/system/coordination/presenters").path
+    func count() -> Int { (try? manager.contentsOfDirectory(atPath: presenters).count) ?? 0 }
+    // Made first: with the address of the released presenter, it would replace that presenter.
+    let second = Shower(group.appendingPathComponent("b"))
+    let heard = Heard<String>()
+    var first: Leaving? = Leaving(
+      group.appendingPathComponent("a"), heard, removesItself: false)
+    #expect(first != nil && count() == 1)
+    first = nil
+    // A presenter that is looked at is retained for a moment.
+    try heard.wait("its end") { $0 == ["gone"] }
+    NSFileCoordinator.addFilePresenter(second)
+    #expect(count() == 1)
+    NSFileCoordinator.removeFilePresenter(second)
+    #expect(count() == 0)
+  }
+
   @Test func aFoldersPresenterIsToldOfWhatIsInIt() throws {
     let shower = Shower(url(""))
     NSFileCoordinator.addFilePresenter(shower)
