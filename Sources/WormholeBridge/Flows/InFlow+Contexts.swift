@@ -52,6 +52,8 @@ extension InFlow {
     } catch {
       guard error.isClosed else { throw error }
       residents.container.storage.log(.warning, "\(error)")
+      // The sender sets further contexts, and each of them would leave a file.
+      try folder.remove(number.fileName)
     }
   }
 }

@@ -46,6 +46,8 @@ extension InFlow {
     } catch {
       guard error.isClosed else { throw error }
       residents.container.storage.log(.warning, "\(error)")
+      // After the deadline, the home lends the message again, under another number.
+      try folder.remove(number.fileName)
     }
   }
 }

@@ -100,6 +100,20 @@ import WormholeSyscalls
     #expect(heard.all == [2])
   }
 
+  /// A member's owner has closed the directory, and the sender sets one context after the other.
+  @Test func aContextThatCannotBeDeliveredLeavesNoFile() throws {
+    let rule = FaultRule(
+      .open, path: "there/members/bob", persistent: true, .fail(.accessDenied))
+    try set(1)
+    try FaultPoints.with([rule]) { try machines.pump() }
+    #expect(try machines.opened().there.incoming.position?.number == 1)
+    #expect(
+      try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+    try set(2)
+    try check(2, "once the directory is open")
+    #expect(heard.all == [2])
+  }
+
   /// A name of the other machine is no sender's of this one.
   @Test func aContextUnderATakenNameIsRefused() throws {
     let namesake = try machines.there.join(as: "al")

@@ -182,6 +182,20 @@ import WormholeSyscalls
     #expect(there.incoming.position?.number == 1)
   }
 
+  /// The home lends the message again and again while the directory of the workers is closed.
+  @Test func aMessageThatNoWorkerCanReadLeavesNoFile() throws {
+    _ = try lend(1)
+    let traffic = try opened()
+    defer { traffic.stop() }
+    let bundles = try machines.published()
+    let rule = FaultRule(
+      .open, path: "there/queues/jobs/away", persistent: true, .fail(.accessDenied))
+    try FaultPoints.with([rule]) { _ = try machines.receive(bundles) }
+    #expect(try machines.names("there/queues/jobs/away/inbox") == [])
+    #expect(
+      try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
+  }
+
   @Test func onlyTheHomeLends() throws {
     _ = try lend(1)
     _ = try opened()
