@@ -119,6 +119,7 @@ extension Bridge {
       try QueueList(of: container.storage).keep(term: entry.term, of: name)
       guard try replace(queue: name, by: nil) else { return }
       queues.free.remove(name)
+      queues.conflicts[name] = nil
       return
     }
     guard !queues.free.contains(name) else { return }

@@ -209,6 +209,20 @@ import WormholeSyscalls
     #expect(entry != nil && entry?.heir == nil && entry?.term == 0)
   }
 
+  /// The heir is given up before it has taken the queue, which is one of this machine again.
+  @Test func aQueueThatComesBackFromALostHeirHasNoTrouble() throws {
+    let machines = try bridges(2)
+    let (home, heir) = (machines[0], machines[1])
+    try nameQueue(on: [home])
+    try home.hear(heir)
+    try move(home, to: heir)
+    #expect(home.bridge.queues.conflicts["jobs"] == "its home moves to machine \(heir.machine)")
+    home.bridge.giveUp(heir.machine, .putBack)
+    home.look()
+    #expect(try home.entry("jobs") == nil)
+    #expect(home.bridge.queues.conflicts["jobs"] == nil)
+  }
+
   /// Otherwise the next worker would have to wait for the deadline of the lent message.
   @Test func lentMessagesGoBackWhenTheBridgeEnds() throws {
     let home = try bridges(1)[0]
