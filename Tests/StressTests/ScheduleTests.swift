@@ -29,7 +29,7 @@ struct ScheduleTests {
       ]
       : [
         "--preemptions", scenario.preemptions > 1 ? "1" : "0",
-        "--drawn", scenario == .carry ? "8" : "40", "--budget", "100", "--jobs", "2",
+        "--drawn", scenario.isCarried ? "8" : "40", "--budget", "100", "--jobs", "2",
       ]
     let result = try schedules(
       ["--scenario", scenario.rawValue, "--seed", "\(TestRun.seed % 1_000_000)", "--complete"]
@@ -83,7 +83,8 @@ struct ScheduleTests {
     "updaters 1 1:go1", "takeover 1 2:stop0=3000", "power 1 6:go1 13:stop0=3000", "power 2 5:kill0",
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
-    "talk 1",
+    "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
+    "lent 1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -105,7 +106,10 @@ struct ScheduleTests {
     ("no-progress", "batch", 1, "twice: "), ("remove-listed", "members", 1, "lost: "),
     ("skip-interrupted", "late", 1, "lost: "), ("accept-late", "queue", 1, "twice: "),
     ("trust-old-look", "present", 1, "lost: "), ("move-unwaited", "moved", 0, "unsaved: "),
-    ("keep-lost", "ask", 1, "blocked: "),
+    ("keep-lost", "ask", 1, "blocked: "), ("wait-again", "hung", 0, "blocked: "),
+    ("drop-late-resume", "hung", 0, "paused: "), ("tell-only-asked", "appear", 0, "unnoticed: "),
+    ("forget-buried", "appear", 1, "unnoticed: "), ("sweep-elsewhere", "guest", 0, "error: "),
+    ("drop-carried-receipts", "guest", 0, "error: "), ("keep-orphans", "file", 1, "error: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
@@ -193,7 +197,7 @@ struct ScheduleTests {
   /// Each of the two bridges is killed, with its whole loop and a connection to a server.
   ///
   /// All steps take minutes; the usual run has time for a part of them.
-  @Test(arguments: [Scenario.homes, .changes, .talk])
+  @Test(arguments: [Scenario.homes, .changes, .talk, .state, .rivals, .lent])
   func noJobChangeOrMessageIsLostByAKilledBridge(_ scenario: Scenario) throws {
     let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "8"]
     let result = try schedules(

@@ -36,6 +36,25 @@
       }
     }
 
+    /// Both programs add on the machine that is not the home.
+    ///
+    /// The home stores the ID of a machine's last change only. So no change of one program may be
+    /// made between a change of the other one and its repetition by the next bridge.
+    func changeFromAfar(
+      _ number: Int, _ container: SharedContainer, _ path: String
+    ) throws {
+      if number == MachinePart.here {
+        _ = try Bridge.addChannel(Self.channel, of: container)
+        try container.channel(Self.channel, of: Int.self).put(0)
+      }
+      let sum = try Self.container(1, path, options()).channel(Self.channel, of: Int.self)
+      try Self.wait(until: Self.programEnd) { try sum.value != nil }
+      // The addition opens everything that the race needs.
+      try Self.add(to: sum, until: Self.programEnd)
+      Turnstile.begin()
+      for _ in 1...(2 * Self.additions) { try Self.add(to: sum, until: Self.programEnd) }
+    }
+
     /// Adds one, as often as the addition has certainly failed.
     private static func add(to sum: Channel<Int>, until end: Instant) throws {
       while true {

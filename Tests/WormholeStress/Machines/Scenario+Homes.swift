@@ -96,7 +96,7 @@
       }
     }
 
-    private static func acknowledges(_ message: Message) throws -> Bool {
+    static func acknowledges(_ message: Message) throws -> Bool {
       do {
         try message.acknowledge()
         return true

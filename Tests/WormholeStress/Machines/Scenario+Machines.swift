@@ -19,7 +19,9 @@
     }
 
     /// Whether the processes are those above.
-    var hasMachines: Bool { [.homes, .changes, .talk].contains(self) }
+    var hasMachines: Bool {
+      [.homes, .changes, .talk, .state, .rivals, .lent].contains(self)
+    }
 
     /// The longest time of a bridge and of a program.
     private static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
@@ -43,6 +45,9 @@
         switch self {
         case .homes: try useQueue(number, container, path)
         case .changes: try changeChannel(number, container, path)
+        case .rivals: try changeFromAfar(number, container, path)
+        case .lent: try lend(number, container, path)
+        case .state: try number == MachinePart.here ? watchState(container) : setState(container)
         default: try number == MachinePart.here ? hear(container, path) : talk(container)
         }
         Self.noteEnd(of: number, path)

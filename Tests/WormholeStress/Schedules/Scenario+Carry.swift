@@ -8,17 +8,21 @@
   ///
   /// Two containers stand for the machines. Each bridge has a successor.
   extension Scenario {
-    private enum Part { static let (receiver, sender) = (2, 3) }
+    enum CarryPart { static let (receiver, sender) = (2, 3) }
 
-    /// The numbers of the messages in the race; the last one is cancelled.
+    /// Whether the processes are those above, and the four bridges.
+    var isCarried: Bool { [.carry, .guest, .file].contains(self) }
+
+    /// The numbers of the messages in the race; in `carry` the last one is cancelled, and in `file`
+    /// the first one has a file.
     private static let carried = 1...2
 
     // MARK: The processes
 
     func carry(_ number: Int, _ path: String) throws {
       switch number {
-      case Part.sender: try sendAcross(path)
-      case Part.receiver: try receiveAcross(path)
+      case CarryPart.sender: try sendAcross(path)
+      case CarryPart.receiver: try receiveAcross(path)
       default:
         try carry(
           for: number % 4 == 0 ? .here : .there, in: path, generation: number < 2 ? 1 : 2)
@@ -48,10 +52,21 @@
 
     private func sendAcross(_ path: String) throws {
       Self.makeFolder(path)
+      if self == .file { try Self.write(1, Self.sentFile(in: path)) }
       let machine = ScheduledBridge.Machine.here
-      let member = try SharedContainer(directory: "\(path)/\(machine.folder)", options: options())
-        .join(as: "al")
-      let peer = member.peer("bob")
+      let container = try SharedContainer(
+        directory: "\(path)/\(machine.folder)", options: options())
+      let peer: Peer
+      let leave: () -> Void
+      if self == .guest {
+        let guest = try container.guest()
+        peer = guest.peer("bob")
+        leave = { guest.leave() }
+      } else {
+        let member = try container.join(as: "al")
+        peer = member.peer("bob")
+        leave = { member.leave() }
+      }
       var options = SendOptions()
       options.wantsOutcome = true
       let before = try peer.send(0, options)
@@ -61,29 +76,50 @@
       var sent: [Sent] = []
       for number in Self.carried {
         Note.attempted.write(number)
-        sent.append(try peer.send(number, options))
+        sent.append(try send(number, to: peer, options, in: path))
         Note.sent.write(number)
       }
-      // The bridge claims and publishes both, in the order without a preemption.
-      Self.pause(.microseconds(20))
-      Note.cancelling.write(Self.carried.upperBound)
-      let cancellation = try sent.last?.cancel()
-      Note.cancelled.write(cancellation == .cancelled ? 1 : cancellation == .requested ? 2 : 0)
+      if self == .carry { try Self.cancelLast(of: sent) }
       for (number, one) in zip(Self.carried, sent) {
         guard let end = one.waitForEnd(until: .now + Self.limited(.seconds(12))) else { continue }
         Note.outcome.write(Self.code(number, end))
       }
       Turnstile.finish()
-      member.leave()
+      leave()
+    }
+
+    private static func sentFile(in path: String) -> String { "\(path)/sent" }
+
+    private func send(
+      _ number: Int, to peer: Peer, _ options: SendOptions, in path: String
+    ) throws -> Sent {
+      guard self == .file, number == Self.carried.lowerBound else {
+        return try peer.send(number, options)
+      }
+      return try peer.send(file: Self.sentFile(in: path), metadata: number, options)
+    }
+
+    private static func cancelLast(of sent: [Sent]) throws {
+      // The bridge claims and publishes both, in the order without a preemption.
+      pause(.microseconds(20))
+      Note.cancelling.write(carried.upperBound)
+      let cancellation = try sent.last?.cancel()
+      Note.cancelled.write(cancellation == .cancelled ? 1 : cancellation == .requested ? 2 : 0)
     }
 
     private func receiveAcross(_ path: String) throws {
       Self.makeFolder(path)
-      let machine = ScheduledBridge.Machine.there
-      let member = try SharedContainer(directory: "\(path)/\(machine.folder)", options: options())
-        .join(as: "bob")
+      let folder = "\(path)/\(ScheduledBridge.Machine.there.folder)"
+      var settings = self.options()
+      // Each outcome takes more.
+      if self == .guest { settings.mailbox.maximumReceiptBytes = 1 }
+      let member = try SharedContainer(directory: folder, options: settings).join(as: "bob")
       let receiving = try Self.receive(
-        as: member, beginning: true, for: Self.limited(.seconds(15)), last: Self.carried.upperBound)
+        as: member, beginning: true, for: Self.limited(.seconds(15)), last: Self.carried.upperBound
+      ) {
+        // A process that opens the container removes the guests without a process.
+        if self == .guest { _ = try SharedContainer(directory: folder, options: self.options()) }
+      }
       receiving.stop()
       Turnstile.finish()
       member.leave()
@@ -115,15 +151,17 @@
       try Self.receive(as: bob, beginning: false, for: time, last: Self.carried.upperBound).stop()
       bob.leave()
       try settle()
-      let al = try bridges[0].container.join(as: "al")
-      let outcomes = try al.watchOutcomes { outcome in
-        guard let number = try? outcome.value(as: Int.self) else { return }
-        Note.told.write(Self.code(number, outcome.status))
+      if self != .guest {
+        let al = try bridges[0].container.join(as: "al")
+        let outcomes = try al.watchOutcomes { outcome in
+          guard let number = try? outcome.value(as: Int.self) else { return }
+          Note.told.write(Self.code(number, outcome.status))
+        }
+        Self.pause(time)
+        outcomes.stop()
+        al.leave()
+        try settle()
       }
-      Self.pause(time)
-      outcomes.stop()
-      al.leave()
-      try settle()
       for file in Self.leftFiles(path) { Turnstile.setText("left: \(file)") }
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
       for bridge in bridges {
@@ -144,13 +182,14 @@
       var folders = [
         "here/members/bob/inbox", "here/members/bob/claimed", "here/members/al/receipts",
         "there/members/bob/inbox", "there/members/bob/claimed", "there/members/al/receipts",
+        "here/members/bob/files", "there/members/bob/files",
       ]
       for machine in [here, there] {
         folders += ["out", "in"].map { "\(machine.folder)/bridge/\($0)/\(machine.other.name)" }
       }
       return folders.flatMap { folder -> [String] in
         let names = try? ServerFiles.names(in: "\(path)/\(folder)")
-        return (names ?? []).filter { !["flow.plist", "cursor.plist"].contains($0) }
+        return (names ?? []).filter { !["flow.plist", "cursor.plist", "room"].contains($0) }
           .map { "\(folder)/\($0)" }
       }
     }
@@ -159,10 +198,11 @@
 
     func brokenCarrying(_ notes: [[Pair]]) -> String? {
       let last = Self.carried.upperBound
-      let (own, received) = (notes[Part.sender], notes[Part.receiver] + notes[processes - 1])
+      let own = notes[CarryPart.sender]
+      let received = notes[CarryPart.receiver] + notes[processes - 1]
       let (attempted, sent) = (values(.attempted, in: own), values(.sent, in: own))
       let (isSenderKilled, isReceiverKilled) = (
-        Turnstile.wasKilled(Part.sender), Turnstile.wasKilled(Part.receiver)
+        Turnstile.wasKilled(CarryPart.sender), Turnstile.wasKilled(CarryPart.receiver)
       )
       if count(.problem, notes) > 0 { return "restless: bridges carry without end" }
       var (seen, done, latest) = (Set<Int>(), Set<Int>(), 0)
@@ -194,7 +234,8 @@
       if isSenderKilled, !values(.cancelling, in: own).isEmpty { unsure.insert(last) }
       let wanted = Set(sent).subtracting(unsure)
       if !wanted.isSubset(of: done) { return "lost: of \(wanted.sorted()), \(done.sorted())" }
-      guard !isSenderKilled else { return nil }
+      // A guest is not notified of an outcome after its end.
+      guard !isSenderKilled, self != .guest || !isReceiverKilled else { return nil }
       for number in sent {
         let ends = outcomes.filter { $0 / 4 == number }
         // Its receiver may have died before it stored the outcome, and the message came again.

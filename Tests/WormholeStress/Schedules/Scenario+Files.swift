@@ -8,16 +8,8 @@
     /// A process writes to a file that another one presents, with unsaved content, and writes.
     func access(_ number: Int, _ path: String) throws {
       let file = "\(path)/file"
-      if number == 0 {
-        for folder in [path, "\(path)/groups"] {
-          try Descriptor.makeDirectory(path: folder, mode: 0o700)
-        }
-        try Self.write(0, file)
-      }
-      var options = ContainerOptions()
-      options.lease = .milliseconds(80)
-      let coordinator = Coordinator(
-        purpose: "part \(number)", Arbiters(options, root: "\(path)/groups"))
+      if number == 0 { try Self.makeFile(in: path) }
+      let coordinator = Coordinator(purpose: "part \(number)", Self.arbiters(path))
       let presenting = number == 0 ? try present(file, coordinator) : nil
       try coordinator.read(file) { _ = try Self.read($0) }
       Turnstile.begin()
@@ -64,7 +56,15 @@
       return try coordinator.present(file, as: presenter)
     }
 
-    private static func add(_ number: Int, _ path: String) throws {
+    /// Makes the file, and the directory that orders the accesses.
+    static func makeFile(in path: String) throws {
+      for folder in [path, "\(path)/groups"] {
+        try Descriptor.makeDirectory(path: folder, mode: 0o700)
+      }
+      try write(0, "\(path)/file")
+    }
+
+    static func add(_ number: Int, _ path: String) throws {
       let before = try read(path)
       Note.first.write(before)
       // Gives the other process its turn.
@@ -72,13 +72,13 @@
       try write(before + number, path)
     }
 
-    private static func write(_ number: Int, _ path: String) throws {
+    static func write(_ number: Int, _ path: String) throws {
       let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
       let bytes = Array("\(number)\n".utf8)
       try bytes.withUnsafeBytes { try file.writeFully($0) }
     }
 
-    private static func read(_ path: String) throws -> Int {
+    static func read(_ path: String) throws -> Int {
       Int(try ScheduledRounds.text(of: path).dropLast()) ?? -1
     }
 

@@ -64,7 +64,7 @@
       presenting?.stop()
     }
 
-    private static func arbiters(_ folder: String) -> Arbiters {
+    static func arbiters(_ folder: String) -> Arbiters {
       var options = ContainerOptions()
       options.lease = .milliseconds(80)
       return Arbiters(options, root: "\(folder)/groups")
@@ -150,7 +150,7 @@
       return try coordinator.present(paths.old, as: presenter)
     }
 
-    private static func unlessStopped(_ body: () throws -> Void) {
+    static func unlessStopped(_ body: () throws -> Void) {
       do {
         try body()
       } catch let error as WormholeError where error.code == .stopped {

@@ -32,10 +32,14 @@
       case .queue: brokenQueue(notes)
       case .present: brokenAccess(notes)
       case .moved: brokenMove(notes)
-      case .carry: brokenCarrying(notes)
+      case .hung: brokenHanging(notes)
+      case .appear: brokenAppearance(notes)
+      case .carry, .guest, .file: brokenCarrying(notes)
       case .homes: brokenHomes(notes)
-      case .changes: brokenChanges(notes)
+      case .changes, .rivals: brokenChanges(notes)
       case .talk: brokenTalk(notes)
+      case .state: brokenState(notes)
+      case .lent: brokenLoans(notes)
       }
     }
 

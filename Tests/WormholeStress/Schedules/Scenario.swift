@@ -10,6 +10,7 @@
     case updaters, power, mail, takeover, cancel, several, names, repair, batch, members, late, ask,
       left
     case queue, present, moved, carry, homes, changes, talk
+    case hung, appear, guest, file, state, rivals, lent
 
     var purpose: String {
       switch self {
@@ -33,15 +34,22 @@
       case .homes: "workers of a queue on two machines, and its home moves"
       case .changes: "two machines add to a channel, and its home moves"
       case .talk: "a request, a context and a large message to another machine"
+      case .hung: "two accesses to a file, and a presenter that replies too late"
+      case .appear: "a presenter registers while another process writes, and is killed"
+      case .guest: "as carry, from a guest, and without space for outcomes"
+      case .file: "as carry, with a file, and the sender is killed"
+      case .state: "contexts to another machine, one after the other"
+      case .rivals: "two programs of a machine add to a channel of another one"
+      case .lent: "a worker of another machine takes long for two jobs"
       }
     }
 
     /// All processes, including the checker.
     var processes: Int {
       switch self {
-      case .updaters, .takeover, .power, .repair, .left, .present: 3
-      case .carry: 7
-      case .homes, .changes, .talk: 8
+      case .updaters, .takeover, .power, .repair, .left, .present, .hung: 3
+      case .carry, .guest, .file: 7
+      case .homes, .changes, .talk, .state, .rivals, .lent: 8
       default: 4
       }
     }
@@ -50,8 +58,8 @@
     var replacements: [(of: Int, by: Int)] {
       switch self {
       case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
-      case .carry: [(0, 4), (1, 5)]
-      case .homes, .changes, .talk: [(1, 3), (2, 4)]
+      case .carry, .guest, .file: [(0, 4), (1, 5)]
+      case .homes, .changes, .talk, .state, .rivals, .lent: [(1, 3), (2, 4)]
       default: []
       }
     }
@@ -60,7 +68,7 @@
     var harm: ScheduleSearch.Harm {
       switch self {
       case .takeover, .several, .names, .repair: .suspensions
-      case .batch, .late, .ask: .kills
+      case .batch, .late, .ask, .appear, .file: .kills
       case .queue: [.kills, .suspensions]
       default: []
       }
@@ -73,12 +81,13 @@
     ///
     /// The workers of a queue are alike, and a sender is killed in `batch`. In `moved` the mover is
     /// killed; drawn orders kill the presenter and the writer too. In `carry` the bridges are
-    /// killed; drawn orders kill the sender and the receiver too.
+    /// killed, and in `file` the sender; drawn orders kill the others too.
     func isHarmed(_ process: Int) -> Bool {
       switch self {
-      case .queue, .moved: process == 1
-      case .carry: process < 2
-      case .homes, .changes, .talk: MachinePart.bridges.contains(process)
+      case .queue, .moved, .appear: process == 1
+      case .carry, .guest: process < 2
+      case .file: process == CarryPart.sender
+      case .homes, .changes, .talk, .state, .rivals, .lent: MachinePart.bridges.contains(process)
       default: true
       }
     }
@@ -90,6 +99,7 @@
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
       case .members, .moved, .carry, .homes, .changes, .talk: 0
+      case .guest, .file, .state, .rivals, .lent: 0
       default: 1
       }
     }
@@ -100,7 +110,8 @@
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
       switch self {
-      case .updaters, .takeover, .power, .several, .names, .repair, .present, .moved: true
+      case .updaters, .takeover, .power, .several, .names, .repair: true
+      case .present, .moved, .hung, .appear: true
       default: false
       }
     }
@@ -140,8 +151,10 @@
         if number == 0 { try sendJobs(path) } else { try work(path, for: .seconds(1)) }
       case .present: try access(number, path)
       case .moved: try move(number, path)
-      case .carry: try carry(number, path)
-      case .homes, .changes, .talk: try playWithMachines(number, path)
+      case .hung: try hang(number, path)
+      case .appear: try appear(number, path)
+      case .carry, .guest, .file: try carry(number, path)
+      case .homes, .changes, .talk, .state, .rivals, .lent: try playWithMachines(number, path)
       }
     }
 
@@ -211,13 +224,17 @@
     }
 
     /// Receives until the last message has been acknowledged, or the time is up.
+    ///
+    /// - Parameter prepare: called before each acknowledgement.
     static func receive(
-      as member: Member, beginning begins: Bool, for time: Duration, last: Int = 2
+      as member: Member, beginning begins: Bool, for time: Duration, last: Int = 2,
+      preparing prepare: @escaping @Sendable () throws -> Void = {}
     ) throws -> Subscription {
       let isOver = Monitor(false)
       let receiving = try member.receive(acknowledging: .explicit) { message in
         let number = try message.value(as: Int.self)
         (message.isRedelivered ? Note.redelivered : .received).write(number)
+        try prepare()
         Note.acknowledging.write(number)
         try message.acknowledge()
         Note.acknowledged.write(number)
@@ -231,12 +248,12 @@
     // MARK: The check
 
     private func check(_ path: String) throws {
-      if self == .present { return try checkAccess(path) }
+      if [.present, .hung, .appear].contains(self) { return try checkAccess(path) }
       if self == .moved { return try checkMove(path) }
-      if self == .carry { return try checkCarried(path) }
+      if isCarried { return try checkCarried(path) }
       if self == .homes { return try checkHomes(path) }
-      if self == .changes { return try checkChanges(path) }
-      if self == .talk { return try checkTalk(path) }
+      if self == .changes || self == .rivals { return try checkChanges(path) }
+      if [.talk, .state, .lent].contains(self) { return try checkTalk(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
@@ -257,7 +274,7 @@
       case .late:
         members.append(try container.join(as: "b"))
         try Self.receiveContexts(as: members[0], for: time)
-      case .ask, .left, .queue, .present, .moved, .carry, .homes, .changes, .talk: break
+      default: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
