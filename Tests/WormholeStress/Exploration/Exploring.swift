@@ -9,7 +9,6 @@ enum Exploring: String, CaseIterable {
   case lockPower = "lock-power"
   case lockSave = "lock-save"
   case lockThree = "lock-three"
-  case lockHeal = "lock-heal"
   case mail = "mail"
   case mailOrder = "mail-order"
   case mailBatch = "mail-batch"
@@ -28,7 +27,6 @@ enum Exploring: String, CaseIterable {
     case .lockPower: "the same, with the power cut at any moment"
     case .lockSave: "the same, and values are saved after their commits"
     case .lockThree: "three processes change a value, and two may die"
-    case .lockHeal: "two processes change a value that is damaged"
     case .mailOrder: "two senders, and a receiver that lists its inbox and may die"
     case .mailBatch: "a cancelled batch, a message, and a receiver that may die twice"
     case .mail: "two senders, two that cancel, and a receiver that lists its inbox"
@@ -50,7 +48,6 @@ enum Exploring: String, CaseIterable {
     case .lockPower: 26
     case .lockSave: 26
     case .lockThree: 28
-    case .lockHeal: 4
     case .mailOrder: 8
     case .mailBatch: 8
     case .mail: 10
@@ -66,11 +63,13 @@ enum Exploring: String, CaseIterable {
   }
 
   /// The mechanisms that can be disabled here.
+  ///
+  /// These are the mechanisms of the machines, and those of executors that only show in a model:
+  /// with power cuts, lost notices or ordering keys. Schedules show the others in the library
+  /// itself.
   static let mutants = [
-    "no-fence", "no-removal", "steal-without-generation", "no-file-sync", "no-directory-sync",
-    "heal-by-rename", "trust-open-file", "read-before-claim", "trust-listing", "no-progress",
-    "cancel-by-putting-back", "no-end-of-lull", "trust-claim", "claim-any-key",
-    "return-keys-to-inbox", "forget-returned",
+    "no-fence", "no-removal", "no-file-sync", "no-directory-sync", "trust-listing",
+    "no-end-of-lull", "trust-claim", "claim-any-key", "return-keys-to-inbox", "forget-returned",
   ]
 
   /// Returns the model's share of the remaining states; the following models get the states that a
@@ -129,7 +128,6 @@ enum Exploring: String, CaseIterable {
     case .lockPower: (lock.updates, lock.generations) = (2, 2)
     case .lockSave: (lock.updates, lock.generations, lock.saves) = (2, 2, 1)
     case .lockThree: (lock.processes, lock.deaths, lock.hasPower) = (3, 2, false)
-    case .lockHeal: lock.isDamaged = true
     case .mailOrder: (mail.files, mail.cancelled) = ([[1, 1], [1]], [])
     case .mailBatch: (mail.files, mail.cancelled, mail.deaths) = ([[2], [1]], [0], 2)
     case .mail: break

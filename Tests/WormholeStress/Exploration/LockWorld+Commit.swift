@@ -10,7 +10,6 @@ extension LockWorld {
     static let publish: Int8 = 4
     static let dispose: Int8 = 5
     static let keepLate: Int8 = 6
-    static let moveIn: Int8 = 7
   }
 
   mutating func commit(_ index: Int, _ choices: inout Choices) {
@@ -37,7 +36,6 @@ extension LockWorld {
       state.inodes[inode]?.kept = nil
       state.processes[index].step = Stage.publish
     case Stage.publish: publish(index, inode)
-    case Stage.moveIn: moveIn(index, inode)
     case Stage.keepLate:
       if let value = me.old { rename { $0.kept = value } }
       conclude(index, inode)
@@ -51,7 +49,7 @@ extension LockWorld {
     guard there.next == nil else { return state.inodes[inode] = Staging() }
     // If `kept.plist` is too old, the new file must be synced, unless the old value is synced. The
     // age depends on time, so the model tries both.
-    let isOldSynced = me.old?.isMarked == true && me.old?.isDamaged == false
+    let isOldSynced = me.old?.isMarked == true
     let remains = state.names.kept != nil || isOldSynced
     var syncs = rules.hasPower && (me.isPower || !remains || choices.pick())
     if rules.mutant == .noFileSync { syncs = false }
@@ -74,13 +72,6 @@ extension LockWorld {
   private mutating func publish(_ index: Int, _ inode: Int) {
     let me = state.processes[index]
     guard let old = me.old else { return moveIn(index, inode) }
-    if old.isDamaged, rules.mutant == .healByRename {
-      guard let value = state.names.value else { return tell(index, .superseded) }
-      if !value.isDamaged { state.violation = .takenAway }
-      state.names.value = nil
-      state.processes[index].step = Stage.moveIn
-      return
-    }
     guard let next = state.inodes[inode]?.next, let value = state.names.value else {
       return settle(index, inode)
     }
@@ -88,7 +79,7 @@ extension LockWorld {
     rename { $0.value = next }
     state.inodes[inode]?.next = value
     noteCommitted(index, next)
-    let keepsLate = rules.keepsLate && !me.syncs && old.isMarked && !old.isDamaged
+    let keepsLate = rules.keepsLate && !me.syncs && old.isMarked
     state.processes[index].step = keepsLate ? Stage.keepLate : Stage.dispose
   }
 
@@ -102,11 +93,11 @@ extension LockWorld {
     tell(index, .committed)
   }
 
-  /// Handles the file that the swap has brought out: the file becomes the previous value, is set
-  /// aside, or is removed.
+  /// Handles the file that the swap has brought out: the file becomes the previous value, or is
+  /// removed.
   private mutating func dispose(_ index: Int, _ inode: Int) {
     let me = state.processes[index]
-    if let old = state.inodes[inode]?.next, me.syncs, old.isMarked, !old.isDamaged {
+    if let old = state.inodes[inode]?.next, me.syncs, old.isMarked {
       rename { $0.kept = old }
     }
     conclude(index, inode)

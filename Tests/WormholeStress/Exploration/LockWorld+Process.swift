@@ -118,7 +118,6 @@ extension LockWorld {
       tell(index, .locked)
     case .wait(let generation): wait(index, generation, &choices)
     case .make(let generation):
-      if rules.mutant == .stealWithoutGeneration { return tell(index, .locked) }
       guard !exists(generation) else { return tell(index, .existed) }
       state.owners[generation] = Int8(index)
       state.processes[index].lock = Int8(generation)
@@ -208,16 +207,10 @@ extension LockWorld {
   }
 
   private mutating func read(_ index: Int) {
-    let (value, own) = (state.names.value, state.processes[index].own)
-    if let own, own == value || rules.mutant == .trustOpenFile {
-      state.processes[index].old = own
-      state.processes[index].base = own.content
-    } else {
-      state.processes[index].own = nil
-      state.processes[index].old = value
-      let sound = value?.isDamaged == true ? state.names.kept : value
-      state.processes[index].base = sound?.content ?? 0
-    }
+    let value = state.names.value
+    if state.processes[index].own != value { state.processes[index].own = nil }
+    state.processes[index].old = value
+    state.processes[index].base = value?.content ?? 0
     tell(index, .changed)
   }
 }
