@@ -58,9 +58,6 @@ extension MailWorld {
     }
   }
 
-  private var hasProgress: Bool { rules.mutant != .noProgress }
-  private var readsBeforeClaim: Bool { rules.mutant == .readBeforeClaim }
-
   mutating func receive(_ thread: Int, _ choices: inout Choices) {
     switch state.receiver.doing[thread] {
     case .nothing: ask(thread, &choices)
@@ -114,13 +111,7 @@ extension MailWorld {
       state.receiver.doing[thread] = .listing(
         before: MessageStamp(epoch: 1, nanoseconds: state.clock), left: Set(state.files.indices),
         seen: [])
-    case .claim(let name):
-      let file = number(of: name)
-      // A read before the claim does not notice that the message has disappeared in the meantime.
-      guard !readsBeforeClaim || state.files[file].place == .inbox else {
-        return state.receiver.machine.missing(by: thread + 1)
-      }
-      state.receiver.doing[thread] = .claiming(file)
+    case .claim(let name): state.receiver.doing[thread] = .claiming(number(of: name))
     case .reclaim(let old): reclaim(number(of: old.name), old.attempt, thread)
     case .peek(let name): state.receiver.doing[thread] = .looking(number(of: name))
     case .again, .end: state.violation = .asked
@@ -152,12 +143,11 @@ extension MailWorld {
 
   private mutating func claim(_ file: Int, _ thread: Int, _ choices: inout Choices) {
     choices.tell("receiver \(thread) claims file \(file)")
-    let isThere = state.files[file].place == .inbox
-    guard isThere || readsBeforeClaim else {
+    guard state.files[file].place == .inbox else {
       state.receiver.machine.missing(by: thread + 1)
       return state.receiver.doing[thread] = .nothing
     }
-    if isThere { state.files[file].place = .claimed(1) }
+    state.files[file].place = .claimed(1)
     state.receiver.doing[thread] = .reading(file, attempt: 1)
   }
 
@@ -183,7 +173,7 @@ extension MailWorld {
     choices.tell("receiver \(thread) reads file \(file)")
     let count = state.files[file].count
     var slots = BatchSlots(count: count)
-    if count > 1, hasProgress {
+    if count > 1 {
       slots = state.files[file].record.map { BatchSlots($0) } ?? slots
       state.files[file].record = (0..<count).map { slots[$0] }
     }
@@ -192,7 +182,7 @@ extension MailWorld {
   }
 
   private mutating func save(_ file: Int, _ slots: Slots) {
-    if state.files[file].count > 1, hasProgress { state.files[file].record = slots.all }
+    if state.files[file].count > 1 { state.files[file].record = slots.all }
   }
 
   private mutating func hand(
@@ -216,7 +206,7 @@ extension MailWorld {
       } else {
         slots.index = taken
         let begun = slots.slots.begin(taken)
-        isMarked = isBatch && hasProgress ? begun > 1 : attempt > 1
+        isMarked = isBatch ? begun > 1 : attempt > 1
       }
       save(file, slots)
     case 1:

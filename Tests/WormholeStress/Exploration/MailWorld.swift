@@ -8,6 +8,11 @@ import Wormhole
 /// reads one name per step, in any order, so a listing may show a message without the message
 /// before. A dead-lettered message has two names for a moment. Like every message, it is settled by
 /// one rename: into the receipts of its sender, where the receipt states the outcome.
+///
+/// Schedules run the executor itself, with a few messages, one receiver and two preemptions. The
+/// model stays for listings that read one name after the other, for lost notices, two receivers
+/// with different kinds, messages that kill their receiver, and deaths at any step: no schedule has
+/// these.
 struct MailWorld: ModelWorld {
   struct Rules {
     /// The number of messages in each file, for each sender in turn.
@@ -40,8 +45,6 @@ struct MailWorld: ModelWorld {
 
   enum Place: Hashable {
     case nowhere, inbox
-    /// Held by its canceller, if cancelling means requeueing the rest.
-    case away
     case claimed(Int)
     /// Settled, with the outcome that the receipt states.
     case ended(End)
@@ -68,7 +71,6 @@ struct MailWorld: ModelWorld {
 
   struct Canceller: Hashable {
     let file: Int
-    var step = 0
     var isOver = false
   }
 
@@ -220,17 +222,6 @@ struct MailWorld: ModelWorld {
     guard !state.cancellers[number].isOver else { return }
     let file = state.cancellers[number].file
     choices.tell("file \(file) is taken back")
-    // Between the two steps the canceller may die, and the message is lost.
-    if rules.mutant == .cancelByPuttingBack, state.cancellers[number].step == 0 {
-      guard state.files[file].place == .inbox else {
-        return state.cancellers[number].isOver = true
-      }
-      state.files[file].place = .away
-      state.cancellers[number].step = 1
-      state.cancellers[number].isOver = choices.pick()
-      return
-    }
-    if state.files[file].place == .away { state.files[file].place = .inbox }
     state.cancellers[number].isOver = true
     guard state.files[file].place == .inbox else { return }
     end(file, .cancelled)
@@ -247,8 +238,7 @@ struct MailWorld: ModelWorld {
 extension MailWorld.File {
   var isAtEnd: Bool {
     switch place {
-    // The canceller that took the file away may have died.
-    case .nowhere, .ended, .away: true
+    case .nowhere, .ended: true
     default: false
     }
   }

@@ -3,6 +3,9 @@ import WormholeContainerStorage
 
 /// A queue with a few messages, and workers that advance step by step: the library's machine
 /// decides, and each look at a directory, each rename and each removal is a step.
+///
+/// Schedules run the executor itself, with two workers and a job. The model stays for ordering
+/// keys, late claims and a third worker: no schedule has these.
 struct QueueWorld: ModelWorld {
   struct Rules: Hashable {
     var workers = 2
