@@ -143,9 +143,6 @@ import WormholeSyscalls
       (rules.flaws, rules.takeovers) = (.onlyTakerClears, 2)
       (rules.slow, rules.mortals) = ([2], [1])
     },
-    Scene("an old look is trusted") { rules in
-      (rules.plain, rules.rounds, rules.trustsOldLook) = ([0, 1, 2], 2, true)
-    },
     Scene("who could not look trusts what it has found before", of: 2) { rules in
       (rules.plain, rules.rounds, rules.deaths) = ([0, 1], 3, 0)
       (rules.failures, rules.keepsOldFinding) = (1, true)

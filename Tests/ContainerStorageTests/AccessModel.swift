@@ -5,6 +5,10 @@ import WormholeContainerStorage
 /// Each process runs the very ``AccessMachine`` that the executor runs, over directories whose
 /// every call is one step. At any step a process may die. A takeover, for which a lease must pass
 /// without a heartbeat, may happen at any moment, or only to a suspended process.
+///
+/// Schedules run the executor itself, with a writer and a presenter, and a move. The model stays
+/// for three processes that overtake each other, fences and listings that fail, and deaths at any
+/// step: no schedule has these.
 struct AccessModel: Hashable {
   /// Which access of which process.
   typealias Name = Int
@@ -39,9 +43,6 @@ struct AccessModel: Hashable {
     var rounds = 1
     /// Writers that replace nothing.
     var plain: Set<Int> = []
-    /// A process that has found no other access does not list again, though other processes had the
-    /// lock since.
-    var trustsOldLook = false
     /// How many listings and fences may fail.
     var failures = 0
     /// A fence empties the hidden directory, and does not remove it.
@@ -268,8 +269,7 @@ struct AccessModel: Hashable {
         generation += 1
         lastOwner = nil
       }
-      processes[index].isAlone =
-        processes[index].hasFoundNobody && (lastOwner == index || rules.trustsOldLook)
+      processes[index].isAlone = processes[index].hasFoundNobody && lastOwner == index
       if !rules.keepsOldFinding {
         processes[index].hasFoundNobody = processes[index].isAlone
       }
