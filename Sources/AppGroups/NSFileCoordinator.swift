@@ -19,6 +19,7 @@ public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 open class NSFileCoordinator: NSObject, @unchecked Sendable {
   // All mutable state is in the monitor.
   private let state: Monitor<State>
+  private let owner = ProcessCopy.current
 
   private struct State: Sendable {
     var coordinator: Coordinator
@@ -123,8 +124,9 @@ open class NSFileCoordinator: NSObject, @unchecked Sendable {
     get { coordinator.purpose }
     set {
       state.withLock { state in
+        // In a forked child, the presenter belongs to the parent.
         state.coordinator = Coordinator(
-          purpose: newValue, nil, presenter: state.presenter)
+          purpose: newValue, nil, presenter: owner.isCurrent ? state.presenter : nil)
       }
     }
   }

@@ -46,6 +46,7 @@ import WormholeSyscalls
     case "file-then-post": fileThenPost(arguments[1])
     case "parent": parent(arguments[1])
     case "fork": fork(arguments[1])
+    case "fork-presenting": PresenterSide.fork(arguments[1], namesPurpose: arguments[2] == "true")
     case "present": PresenterSide.run(arguments[1], arguments[2])
     default: fatalError("what to do? \(arguments)")
     }

@@ -1,5 +1,6 @@
 import AppGroups
 import Foundation
+import WormholeCTesting
 import WormholeSyscalls
 
 /// Presents a file as an editor with unsaved changes does: prints the requests and notices that it
@@ -25,6 +26,35 @@ final class PresenterSide: NSObject, NSFilePresenter, @unchecked Sendable {
     shown.withLock { $0 = side }
     side.say("presenting")
     dispatchMain()
+  }
+
+  // Written once, before the process forks a child.
+  private nonisolated(unsafe) static var inheritance: (coordinator: NSFileCoordinator, url: URL)?
+  // As above.
+  private nonisolated(unsafe) static var purpose: String?
+
+  /// Presents a file, and has a forked child write it with a coordinator of the parent's presenter.
+  ///
+  /// - Parameter namesPurpose: whether the child gives the coordinator a purpose first.
+  static func fork(_ path: String, namesPurpose: Bool) {
+    let side = PresenterSide(URL(fileURLWithPath: path), "parent")
+    NSFileCoordinator.addFilePresenter(side)
+    shown.withLock { $0 = side }
+    inheritance = (NSFileCoordinator(filePresenter: side), side.url)
+    purpose = namesPurpose ? UUID().uuidString : nil
+    let end = forking_do(0) { PresenterSide.writeInChild() }
+    side.say("the child ended: \(end)")
+    dispatchMain()
+  }
+
+  private static func writeInChild() {
+    let (coordinator, url) = inheritance!
+    if let purpose { coordinator.purposeIdentifier = purpose }
+    var error: NSError?
+    coordinator.coordinate(writingItemAt: url, error: &error) { url in
+      try? Data("child".utf8).write(to: url)
+    }
+    if let error { try? StandardStream.error.write("\(error)\n") }
   }
 
   /// Two threads make presenters and release them again, while each thread asks for all presenters.

@@ -115,6 +115,7 @@ extension Coordinator {
     _ path: String, as presenter: Presenter,
     perform: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WormholeError) -> Subscription {
+    try WormholeError.checkNoCopy("present", path)
     let file = PresentedFile(presenter, purpose: purpose, orderedBy, perform)
     return try file.begin(at: AccessPath.resolve(path))
   }

@@ -45,7 +45,8 @@ final class PresenterEndpoint: Sendable {
 
   private init(_ room: AccessDirectory) throws(WormholeError) {
     container = SharedContainer(room.container, Options())
-    guest = try container.guest()
+    // A forked child has no presenters, and asks other processes' presenters.
+    guest = try Guest(container, needsQueues: false)
     _ = guest.respond(toKind: PresenterQuestion.kind) { [weak self, weak room] request in
       guard let self, let room else {
         return request.refuse("the process presents no file any more")

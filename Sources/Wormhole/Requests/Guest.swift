@@ -16,9 +16,11 @@ public final class Guest: Sendable, Participant {
   let services = Services()
   private let presence: Presence
 
-  init(_ container: SharedContainer) throws(WormholeError) {
+  /// - Parameter needsQueues: whether the guest's closures may need queues of the program or tasks,
+  ///   which do not run in a forked child.
+  init(_ container: SharedContainer, needsQueues: Bool = true) throws(WormholeError) {
     try container.storage.checkOwner("become a guest of", container.directory)
-    try WormholeError.checkNoCopy("become a guest of", container.directory)
+    if needsQueues { try WormholeError.checkNoCopy("become a guest of", container.directory) }
     self.container = container
     joined = try MessageStamp(container.storage)
     (home, presence) = try container.storage.makeGuest()
