@@ -123,8 +123,18 @@ final class QueuePatrol: Sendable {
   }
 
   /// Returns the claims of all workers that have ended, once.
+  ///
+  /// An error with one worker does not delay the messages of the others: it is thrown at the end.
   func returnEnded() throws(Errno) {
-    for one in try queue.workers() where try !one.isPresentStill() { try returnAll(of: one) }
+    var failure: Errno?
+    for one in try queue.workers() {
+      do throws(Errno) {
+        if try !one.isPresentStill() { try returnAll(of: one) }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
   }
 
   /// An error with one claim does not delay the others: it is thrown at the end.

@@ -20,10 +20,7 @@ extension Inspection {
   }
 
   private mutating func inspect(_ home: MemberDirectory) throws(Errno) {
-    for worker in try home.workers() {
-      let path = worker.path
-      look(at: path) { try $0.inspect(worker: worker) }
-    }
+    try inspectWorkers(of: home)
     let (isPresent, found) = (try home.isPresent(), try home.readProfile())
     let profile = "\(home.path)/\(MemberDirectory.profileName)"
     switch found {
@@ -46,6 +43,23 @@ extension Inspection {
     }
     guard isPresent else { return }
     add(home.presenceHolder(), of: "\(home.path)/\(MemberDirectory.presenceName)")
+  }
+
+  private mutating func inspectWorkers(of home: MemberDirectory) throws(Errno) {
+    for worker in try home.workers() {
+      look(at: worker.path) { try $0.inspect(worker: worker) }
+      let claimed = MemberDirectory.Part.claimed.rawValue
+      look(at: "\(worker.path)/\(claimed)") { inspection in
+        _ = try inspection.open(claimed, in: worker.home.descriptor)
+      }
+    }
+    guard home.folder == .queues, let workers = try home.existing(.workers) else { return }
+    for name in try home.workerNames().map(\.text).sorted() {
+      // The entries that `workers()` leaves out.
+      look(at: "\(home.path)/\(MemberDirectory.Part.workers.rawValue)/\(name)") { inspection in
+        _ = try inspection.open(name, in: workers.descriptor)
+      }
+    }
   }
 
   /// Reports a worker of a queue.

@@ -79,10 +79,22 @@ extension MemberDirectory {
     throw .busy
   }
 
-  /// Returns the directory of a worker; nil if it was removed.
+  /// Whether this is the directory of a worker.
+  var isWorker: Bool { steps.count > 3 && WorkerName(escaped) != nil }
+
+  /// The errors of an entry among the workers that was removed, or that no worker has made: a link,
+  /// a file, or a directory that this user may not read or that others may write to.
+  ///
+  /// Such an entry must not keep the workers from the messages of the queue. All other errors say
+  /// nothing about the entry.
+  static let foreignEntries: Set<Errno> = [
+    .noSuchFile, .notADirectory, .tooManyLinks, .accessDenied, .notPermitted,
+  ]
+
+  /// Returns the directory of a worker; nil if it was removed, or if the entry is foreign.
   package func worker(_ name: WorkerName) throws(Errno) -> MemberDirectory? {
     guard let workers = try existing(.workers) else { return nil }
-    return try ignoring([.noSuchFile, .notADirectory, .tooManyLinks]) { () throws(Errno) in
+    return try ignoring(Self.foreignEntries) { () throws(Errno) in
       let home = try container.options.sharing.openExisting(name.text, in: workers.descriptor)
       return MemberDirectory(worker: name.text, of: self, home: home, in: workers)
     }
@@ -95,7 +107,7 @@ extension MemberDirectory {
 
   /// The workers, living and dead, in no order; none for a directory that is not a queue's.
   package func workers() throws(Errno) -> [MemberDirectory] {
-    guard folder == .queues, WorkerName(escaped) == nil else { return [] }
+    guard folder == .queues, !isWorker else { return [] }
     let names = try workerNames()
     var workers: [MemberDirectory] = []
     for name in names { if let worker = try worker(name) { workers.append(worker) } }

@@ -133,13 +133,13 @@ package final class MemberDirectory: Sendable {
     }
   }
 
-  /// Returns a part; nil if it is missing.
+  /// Returns a part; nil if it is missing, or foreign in the directory of a worker.
   package func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
     let place = part.place
     if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
       return open
     }
-    return try ignoring(.noSuchFile) { () throws(Errno) in
+    return try ignoring(isWorker ? Self.foreignEntries : [.noSuchFile]) { () throws(Errno) in
       let open = OpenDirectory(
         try container.options.sharing.openExisting(part.rawValue, in: home.descriptor))
       parts.withLock { $0[place] = $0[place] ?? open }

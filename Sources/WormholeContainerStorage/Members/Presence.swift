@@ -76,13 +76,18 @@ extension GuardedFile {
 extension MemberDirectory {
   /// Whether a living process has the name.
   ///
-  /// The check notifies no watcher. A file of another kind is no presence.
+  /// The check notifies no watcher. A file of another kind is no presence. A worker whose file may
+  /// not be opened counts as present: its claims are returned at their deadline alone.
   package func isPresent() throws(Errno) -> Bool {
-    try ignoring([.noSuchFile, .tooManyLinks, .noDevice]) { () throws(Errno) in
+    do throws(Errno) {
       let file = try home.descriptor.open(Self.presenceName, .readOnlyNonBlocking)
       guard try file.status().kind == .regular else { return false }
       return try file.isPresenceHeld()
-    } ?? false
+    } catch {
+      if [.noSuchFile, .tooManyLinks, .noDevice].contains(error) { return false }
+      guard error == .accessDenied, isWorker else { throw error }
+      return true
+    }
   }
 
   /// Whether a living process has the name, and is not about to end.

@@ -1,0 +1,121 @@
+import TestSupport
+import TestTraits
+import Testing
+import WormholeContainerStorage
+import WormholeSyscalls
+
+@testable import Wormhole
+
+/// Entries among the workers of a queue that no worker has made, or that cannot be read for a
+/// moment.
+@Suite(.blocking) struct ForeignWorkerTests {
+  private static let name = "0123456789abcdef.0"
+
+  private let meeting: Meeting
+  private let queue: Wormhole.Queue<Int>
+
+  init() throws {
+    meeting = try Meeting { $0.sharing = .group }
+    queue = meeting.container.queue("jobs")
+  }
+
+  private func home() throws -> MemberDirectory {
+    try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+  }
+
+  /// Makes a worker that has ended, and has the first message of the queue.
+  private func makeDeadWorker() throws {
+    let home = try home()
+    let (worker, presence) = try home.makeWorker(deadline: nil)
+    let names = try meeting.names("queues/jobs/inbox").compactMap { MessageName($0) }
+    let first = try #require(names.min())
+    let claimed = ClaimedName(first, attempt: 1, claim: 1)
+    #expect(try home.move(first.text, from: .inbox, to: worker, .claimed, as: claimed.text))
+    presence.release()
+  }
+
+  /// What a member of the group puts among the workers.
+  enum Entry: CaseIterable, Sendable {
+    case link, file, closedDirectory, claimsThatAreAFile
+
+    func make(in workers: borrowing Descriptor) throws {
+      switch self {
+      case .link: try workers.makeSymbolicLink(name, to: "/")
+      case .file: _ = try workers.open(name, .writeOnlyNew, mode: 0o600)
+      case .closedDirectory: try workers.makeDirectory(name, mode: 0o700)
+      case .claimsThatAreAFile:
+        try workers.makeDirectory(name, mode: 0o700)
+        let directory = try workers.open(name, [.readOnly, .directory])
+        try directory.setMode(0o2770)
+        _ = try directory.open("claimed", .writeOnlyNew, mode: 0o600)
+      }
+    }
+
+    /// The path that the inspection reports.
+    var subject: String {
+      "queues/jobs/workers/\(name)" + (self == .claimsThatAreAFile ? "/claimed" : "")
+    }
+  }
+
+  @Test(arguments: Entry.allCases) func aForeignEntryStopsNoQueue(_ entry: Entry) throws {
+    try queue.send(1, .quick())
+    let second = try queue.send(2, .quick()).id
+    try queue.send(3, .quick())
+    try makeDeadWorker()
+    try entry.make(in: meeting.folder("queues/jobs/workers"))
+    #expect(try queue.messages.map(\.state) == [.claimed, .waiting, .waiting])
+    #expect(try queue.cancel(id: second) == .cancelled)
+    let found = try meeting.container.storage.inspect().filter { $0.subject == entry.subject }
+    #expect(found.map(\.severity) == [.problem])
+    let heard = Heard<Int>()
+    let working = try queue.work { job, _ in heard.add(job) }
+    try eventually("both are handled") { heard.all.sorted() == [1, 3] }
+    try eventually("the queue is empty") { try queue.messages.isEmpty }
+    working.stop()
+  }
+
+  /// The queue is not known as long as the claims of a worker are not known.
+  @Test func aWorkerThatCannotBeOpenedForAMomentIsAnError() throws {
+    try queue.send(1, .quick())
+    try makeDeadWorker()
+    let name = try #require(try meeting.names("queues/jobs/workers").first)
+    FaultPoints.with([FaultRule(.open, path: name, .fail(.tooManyOpenFiles))]) {
+      do throws(WormholeError) {
+        _ = try queue.messages
+        Issue.record("the queue was listed")
+      } catch {
+        #expect(error.code == .exhausted)
+      }
+    }
+    #expect(try queue.messages.count == 1)
+  }
+
+  /// Its messages may be in use.
+  @Test func aWorkerWithAPresenceThatMayNotBeOpenedCountsAsPresent() throws {
+    try queue.send(1, .quick())
+    try makeDeadWorker()
+    let home = try home()
+    let worker = try #require(try home.workers().first)
+    let rule = FaultRule(.open, path: MemberDirectory.presenceName, .fail(.accessDenied))
+    try FaultPoints.with([rule]) {
+      #expect(try worker.isPresent())
+    }
+    FaultPoints.with([rule]) {
+      #expect(throws: Errno.accessDenied) { try home.isPresent() }
+    }
+    #expect(try !worker.isPresent())
+  }
+
+  @Test func aWorkerThatCannotBeReadDelaysNoReturn() throws {
+    try queue.send(contentsOf: [1, 2], .quick())
+    for _ in 0..<2 { try makeDeadWorker() }
+    let home = try home()
+    let rule = FaultRule(.open, path: MemberDirectory.presenceName, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      let patrol = QueuePatrol(home, "", meeting.container)
+      let failure = Errno.of { () throws(Errno) in try patrol.returnEnded() }
+      #expect(failure == .inputOutput)
+    }
+    #expect(try meeting.names("queues/jobs/claimed").count == 1)
+  }
+}
