@@ -11,7 +11,7 @@ extension MemberDirectory {
     try forEachMessageFile {
       if let name = DelayedName($0) { body(.delayed(name)) }
     } waiting: {
-      if let file = WaitingFile($0) { body(.waiting(file)) }
+      if let file = WaitingFile(listed: $0) { body(.waiting(file)) }
     } claimed: {
       body(.inHand($0, $1))
     }
@@ -20,7 +20,7 @@ extension MemberDirectory {
   /// Lists as ``forEachMessage(_:)`` does; delayed and waiting messages are file names in the
   /// kernel's form, and may be names that the library did not make.
   ///
-  /// See ``WaitingFile`` for the names of the waiting messages.
+  /// - Parameter waiting: receives ``WaitingFile/listed``, or a name in the inbox.
   func forEachMessageFile(
     delayed: (UnsafePointer<CChar>) -> Void, waiting: (UnsafePointer<CChar>) -> Void,
     claimed: (ClaimedName, MemberDirectory) -> Void
@@ -29,7 +29,11 @@ extension MemberDirectory {
       try list(.later, delayed)
       try list(.inbox, waiting)
       try forEachInHand { name, holder in
-        if name.isUnclaimed { name.text.withCString(waiting) } else { claimed(name, holder) }
+        if let file = WaitingFile(name, in: holder) {
+          file.listed.withCString(waiting)
+        } else {
+          claimed(name, holder)
+        }
       }
       return false
     }
@@ -39,7 +43,9 @@ extension MemberDirectory {
   func hasMessage(where isWanted: (MessageLocation) -> Bool) throws(Errno) -> Bool {
     var isFound = false
     try look { () throws(Errno) in
-      isFound = try contains(.inbox) { WaitingFile($0).map { isWanted(.waiting($0)) } ?? false }
+      isFound = try contains(.inbox) { file in
+        MessageName(file).map { isWanted(.waiting(WaitingFile($0))) } ?? false
+      }
       guard !isFound else { return true }
       for holder in try holders() where !isFound {
         isFound = try holder.contains(.claimed) { file in
@@ -97,7 +103,7 @@ extension MemberDirectory {
   /// Returns the messages that were returned to a queue as if never claimed, in order.
   func unclaimed(where isWanted: (MessageName) -> Bool) throws(Errno) -> [WaitingFile] {
     guard folder == .queues else { return [] }
-    return try claimedNames().compactMap { WaitingFile($0) }.filter { isWanted($0.name) }
+    return try claimedNames().compactMap { WaitingFile($0, in: self) }.filter { isWanted($0.name) }
       .sorted { $0.name < $1.name }
   }
 
@@ -137,7 +143,7 @@ enum MessageLocation {
 
   /// The location of a file among the claims of a directory.
   init(_ claimed: ClaimedName, _ holder: MemberDirectory) {
-    if let file = WaitingFile(claimed) {
+    if let file = WaitingFile(claimed, in: holder) {
       self = .waiting(file)
     } else {
       self = .inHand(claimed, holder)
@@ -163,24 +169,35 @@ struct WaitingFile: Hashable, Sendable {
   /// The name of the file in its part.
   let text: String
 
-  init(_ name: MessageName) { (self.name, part, text) = (name, .inbox, name.text) }
+  init(_ name: MessageName) { self.init(name, .inbox, name.text) }
 
-  /// Nil for a message that was attempted.
-  init?(_ claimed: ClaimedName) {
-    guard claimed.isUnclaimed else { return nil }
-    (name, part, text) = (claimed.name, .claimed, claimed.text)
+  /// Nil for a message that was attempted, or that a worker has.
+  init?(_ claimed: ClaimedName, in holder: MemberDirectory) {
+    guard claimed.isUnclaimed, !holder.isWorker else { return nil }
+    self.init(claimed.name, .claimed, claimed.text)
   }
 
+  private init(_ name: MessageName, _ part: MemberDirectory.Part, _ text: String) {
+    (self.name, self.part, self.text) = (name, part, text)
+  }
+
+  // MARK: In a listing of both parts
+
+  /// The name of the file, and a slash behind the name of a file in `claimed/`.
+  ///
+  /// The name alone does not tell the part: a file in the inbox may have any name. No name of a file
+  /// contains a slash.
+  var listed: String { part == .claimed ? text + "/" : text }
+
   /// Nil for a text in another form.
-  init?(_ file: UnsafePointer<CChar>) {
-    // The end `~0.<claim>` is looked for first: `MessageName` takes parts that it does not know, as
-    // a later version may add, and would take this end for such a part.
-    if let end = file.last(of: UInt8(ascii: "~")), end[1] == UInt8(ascii: "0"),
-      end[2] == UInt8(ascii: "."), let claimed = ClaimedName(String(cString: file))
-    {
-      self.init(claimed)
+  init?(listed: UnsafePointer<CChar>) {
+    if listed.last(of: UInt8(ascii: "/")) != nil {
+      guard let claimed = ClaimedName(String(String(cString: listed).dropLast())) else {
+        return nil
+      }
+      self.init(claimed.name, .claimed, claimed.text)
     } else {
-      guard let name = MessageName(file) else { return nil }
+      guard let name = MessageName(listed) else { return nil }
       self.init(name)
     }
   }

@@ -261,7 +261,9 @@ private struct QueueListing {
     let ahead = ReadAhead(waiting.count, step: Self.step) { range in
       var found: [(file: WaitingFile, content: QueuedMessageReader.WaitingContent?)] = []
       waiting.forEach(in: range) { file in
-        guard let file = WaitingFile(file), !claimed.contains(file.name) else { return true }
+        guard let file = WaitingFile(listed: file), !claimed.contains(file.name) else {
+          return true
+        }
         found.append((file, reader.waiting(file, at: now)))
         return true
       }

@@ -51,7 +51,11 @@ package struct MailboxSurvey: Sendable {
         var claimed = 0
         try Self.read(.claimed, of: holder, &bytes) { text in
           guard let claim = ClaimedName(String(cString: text)) else { return }
-          if let file = WaitingFile(claim) { count(file) } else { claimed += claim.name.count }
+          if let file = WaitingFile(claim, in: holder) {
+            count(file)
+          } else {
+            claimed += claim.name.count
+          }
         }
         self.claimed += claimed
         if holder !== home, try holder.isPresent() { workers += 1 }

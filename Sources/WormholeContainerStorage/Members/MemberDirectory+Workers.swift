@@ -80,7 +80,7 @@ extension MemberDirectory {
   }
 
   /// Whether this is the directory of a worker.
-  var isWorker: Bool { steps.count > 3 && WorkerName(escaped) != nil }
+  package var isWorker: Bool { steps.count > 3 && WorkerName(escaped) != nil }
 
   /// The errors of an entry among the workers that was removed, or that no worker has made: a link,
   /// a file, or a directory that this user may not read or that others may write to.

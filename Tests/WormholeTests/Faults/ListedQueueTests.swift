@@ -52,6 +52,30 @@ import WormholeSyscalls
     #expect(forged.state == .waiting)
   }
 
+  /// A name in the inbox may end as the name of a message that was claimed in vain.
+  @Test func aMessageInTheInboxIsListedWhateverItsNameIs() throws {
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    try queue.send(1, .quick { $0.orderingKey = "seat" })
+    let name = try #require(try meeting.names("queues/jobs/inbox").first { $0 != "room" })
+    let inbox = try meeting.folder("queues/jobs/inbox")
+    try inbox.rename(name, to: inbox, name + "~0.1")
+    #expect(try queue.messages.map(\.state) == [.waiting])
+    #expect(try queue.messages.map(\.kind) == ["Int"])
+  }
+
+  /// The attempt 0 belongs to the claims of the queue alone.
+  @Test func aMessageOfAWorkerIsListedWhateverItsNameIs() throws {
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    try queue.send(1, .quick { $0.orderingKey = "seat" })
+    let names = try meeting.names("queues/jobs/inbox").compactMap { MessageName($0) }
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let (worker, presence) = try home.makeWorker(deadline: nil)
+    defer { presence.release() }
+    let claimed = ClaimedName(names[0], attempt: 0, claim: 1)
+    #expect(try home.move(names[0].text, from: .inbox, to: worker, .claimed, as: claimed.text))
+    #expect(try queue.messages.map(\.state) == [.claimed])
+  }
+
   /// The message is removed between the listing of the names and the read of its file.
   @Test func aDelayedMessageThatVanishesIsLeftOutAlone() throws {
     try peer.send(
