@@ -277,4 +277,41 @@ import WormholeSyscalls
       #expect(try meeting.names("queues/jobs/claimed") == [])
     }
   }
+
+  /// The sender joins again when its message waits among the claims of the queue, or is claimed.
+  @Test(arguments: [false, true])
+  func aSenderThatJoinsAgainSettlesAMessageClaimedInVain(isClaimed: Bool) async throws {
+    // The clock stands still until the message has been returned.
+    let clock = Monitor(Clocks.sinceEpoch)
+    func stand(_ options: inout Options) {
+      options.environment.sinceEpoch = { clock.withLock { $0 } }
+    }
+    let meeting = try Meeting(stand)
+    let sender = try await meeting.container.join(as: "phone")
+    let sent = try await sender.queue("jobs", of: Int.self).send(
+      1,
+      .quick {
+        $0.orderingKey = "a"
+        $0.timeToLive = .milliseconds(20)
+      })
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    let (worker, presence) = try home.makeWorker(deadline: nil)
+    let claimed = ClaimedName(sent.name, attempt: 1, claim: 1)
+    let returned = ClaimedName(sent.name, attempt: 0, claim: 1)
+    #expect(try home.move(sent.name.text, from: .inbox, to: worker, .claimed, as: claimed.text))
+    func putBack() throws {
+      #expect(
+        try worker.move(claimed.text, from: .claimed, to: home, .claimed, as: returned.text))
+    }
+    if !isClaimed { try putBack() }
+    await sender.leave()
+    let again = try await meeting.another(stand).join(as: "phone")
+    let pending = try again.queue("jobs", of: Int.self).pendingMessages
+    try #require(pending.map(\.id) == [sent.id])
+    if isClaimed { try putBack() }
+    clock.withLock { $0 += 1_000_000_000 }
+    #expect(try await pending[0].waitForStatus(within: patience) == .expired)
+    #expect(try meeting.names("queues/jobs/claimed") == [])
+    presence.release()
+  }
 }

@@ -150,6 +150,8 @@ enum MessageLocation {
     }
   }
 
+  var isInHand: Bool { if case .inHand = self { true } else { false } }
+
   var name: MessageName {
     switch self {
     case .delayed(let delayed): delayed.name

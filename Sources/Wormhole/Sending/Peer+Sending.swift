@@ -59,18 +59,21 @@ extension Peer {
       var expiring: [(Sent, due: Int64)] = []
       defer { for (one, due) in expiring { outbox?.expire(one, at: home, due: due) } }
       let inOrder = found.sorted { one, other in
+        let (one, other) = (one.key, other.key)
         let isDelayed = one.since != nil
         return isDelayed == (other.since != nil) ? one.name < other.name : !isDelayed
       }
-      for name in inOrder {
+      for (name, place) in inOrder {
         let outbox = name.name.wantsReceipt ? outbox : nil
         if let one = outbox?.expected(name) {
           sent.append(one)
           continue
         }
-        let expires = glance.expiry(
-          of: name.name, name.name.text, in: name.since == nil ? .inbox : .later)
-        if outbox == nil, let expires, expires < container.options.environment.sinceEpoch() {
+        let expires = glance.expiry(at: place)
+        // A claimed message was received in time, and expires only if it is returned unhandled.
+        if outbox == nil, !place.isInHand, let expires,
+          expires < container.options.environment.sinceEpoch()
+        {
           continue
         }
         let one = Sent(name, to: home, container, outbox)
@@ -81,7 +84,7 @@ extension Peer {
       // If a message was settled before its receipt was expected, a wait for the receipt would
       // never end.
       let left = try messages(from: sender, to: home)
-      let names = Set(left.map(\.name))
+      let names = Set(left.keys.map(\.name))
       return sent.filter { one in
         names.contains(one.name)
           || one.identity.since != nil && names.contains { one.identity.matches($0) }
@@ -91,16 +94,16 @@ extension Peer {
 
   private func messages(
     from sender: String, to home: MemberDirectory
-  ) throws(WormholeError) -> Set<SentName> {
+  ) throws(WormholeError) -> [SentName: MessageLocation] {
     let now = try MessageStamp(container.storage)
-    var found: Set<SentName> = []
+    var found: [SentName: MessageLocation] = [:]
     try naming("list messages to", name, at: home) { () throws(Errno) in
       try home.forEachMessage { place in
         guard place.name.escapedSender == sender else { return }
         if case .delayed(let delayed) = place {
-          found.insert(SentName(delayed, since: delayed.firstStamp(at: now)))
+          found[SentName(delayed, since: delayed.firstStamp(at: now))] = place
         } else {
-          found.insert(SentName(place.name))
+          found[SentName(place.name)] = place
         }
       }
     }

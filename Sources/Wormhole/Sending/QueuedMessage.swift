@@ -326,7 +326,23 @@ struct QueuedMessageReader {
   /// unknown.
   func expiry(of file: WaitingFile) -> Int64? { expiry(of: file.name, file.text, in: file.part) }
 
-  func expiry(of name: MessageName, _ file: String, in part: MemberDirectory.Part) -> Int64? {
+  /// Returns the same for a message at any place.
+  ///
+  /// A claimed message may be returned as if never claimed, and expires then.
+  func expiry(at place: MessageLocation) -> Int64? {
+    switch place {
+    case .delayed(let delayed): expiry(of: delayed.name, delayed.text, in: .later)
+    case .waiting(let file): expiry(of: file)
+    case .inHand(let claimed, let holder):
+      claimed.isRepeated
+        ? nil
+        : QueuedMessageReader(holder, limits).expiry(of: claimed.name, claimed.text, in: .claimed)
+    }
+  }
+
+  private func expiry(
+    of name: MessageName, _ file: String, in part: MemberDirectory.Part
+  ) -> Int64? {
     guard let expires = try? header(file, part)?.expiry(of: name) else { return nil }
     // A made-up message may contain any number, or none.
     return Int64(exactly: (expires.timeIntervalSince1970 * 1e9).rounded(.up))
