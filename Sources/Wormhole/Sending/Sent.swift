@@ -39,8 +39,9 @@ public final class Sent: Sendable {
     var isAbandoned = false
     var waiting: [Int: CheckedContinuation<Outcome.Status?, Never>] = [:]
     var next = 0
-    /// The tickets of waits that timed out or were cancelled, perhaps before they began.
-    var givenUp: Set<Int> = []
+    /// The tickets of the waits that have not returned, each with whether the wait timed out or was
+    /// cancelled, perhaps before it began.
+    var tickets: [Int: Bool] = [:]
   }
 
   init(
@@ -278,6 +279,7 @@ public final class Sent: Sendable {
     try TaskPool.start("wait for the outcome of message", id)
     if let status { return status }
     let ticket = takeTicket()
+    defer { progress.withLock { $0.tickets[ticket] = nil } }
     let timer = timeout.flatMap { giveUp(ticket, after: $0) }
     defer { if let timer { CallThreads.background.cancel(timer) } }
     let end = await withTaskCancellationHandler {
@@ -330,6 +332,7 @@ public final class Sent: Sendable {
   private func takeTicket() -> Int {
     progress.withLock { state in
       state.next += 1
+      state.tickets[state.next] = false
       return state.next
     }
   }
@@ -338,7 +341,7 @@ public final class Sent: Sendable {
     let now = progress.withLock { state -> (Outcome.Status?, Bool) in
       if let end = state.end { return (end, true) }
       // The wait was over before it could begin.
-      if state.isAbandoned || state.givenUp.contains(ticket) { return (nil, true) }
+      if state.isAbandoned || state.tickets[ticket] == true { return (nil, true) }
       state.waiting[ticket] = continuation
       return (nil, false)
     }
@@ -356,12 +359,17 @@ public final class Sent: Sendable {
   }
 
   private func giveUp(_ ticket: Int) {
-    let waiting = progress.withLock { state in
-      state.givenUp.insert(ticket)
+    let waiting = progress.withLock { state -> CheckedContinuation<Outcome.Status?, Never>? in
+      // A timer may fire when its wait has returned.
+      guard state.tickets[ticket] != nil else { return nil }
+      state.tickets[ticket] = true
       return state.waiting.removeValue(forKey: ticket)
     }
     waiting?.resume(returning: nil)
   }
+
+  /// How many waits have not returned.
+  var waitCount: Int { progress.withLock { $0.tickets.count } }
 
   /// Ends all waits, because the sender has left.
   func abandon() {
