@@ -197,7 +197,7 @@ final class WakeCall: Sendable {
 }
 
 /// A start of a member's program by this process, which is notified of the program's end.
-private final class StartAttempt: Sendable {
+final class StartAttempt: Sendable {
   private let name: String
   /// The program may run for a long time, and must not keep the container open.
   private weak let storage: Container?
@@ -247,10 +247,16 @@ private final class StartAttempt: Sendable {
     }
   }
 
-  private func end(_ status: ChildStatus?) {
+  /// Records the end of the program, unless the program has joined before.
+  func end(_ status: ChildStatus?) {
     guard let storage else { return }
-    let incarnation = (try? FoundMember(name, in: storage))?.found.profile?.incarnation
-      .rawValue
+    let incarnation: String?
+    do throws(WormholeError) {
+      incarnation = try FoundMember(name, in: storage).found.profile?.incarnation.rawValue
+    } catch {
+      // The program may have joined. The waiting processes check that, and find the process gone.
+      return storage.log(.warning, error, about: LogSubject(member: name))
+    }
     guard incarnation == record.before else { return }
     let how =
       switch status {
