@@ -6,9 +6,12 @@ extension SharedContainer {
   func watching<Value: Codable & Sendable>(
     _ channels: [Channel<Value>], initial: Bool
   ) -> WatchPlan<Snapshot<Value>> {
-    WatchPlan(
-      seen: initial ? [:] : known(channels.compactMap { try? $0.slot.get() }),
+    let known: Result<[String: Stamp], WormholeError> =
+      initial ? .success([:]) : self.known { channels.compactMap { try? $0.slot.get() } }
+    return WatchPlan(
+      seen: (try? known.get()) ?? [:],
       join: { (listener) throws(WormholeError) in
+        _ = try known.get()
         for channel in channels { try self.feeds.join(listener, channel.slot.get()) }
       }, interpreter: { self.snapshots() })
   }
@@ -16,17 +19,35 @@ extension SharedContainer {
   func watching<Value: Codable & Sendable>(
     prefix: String, of type: Value.Type, initial: Bool
   ) -> WatchPlan<Snapshot<Value>> {
-    let names = initial ? [] : (try? channels(prefix: prefix)) ?? []
+    let known: Result<[String: Stamp], WormholeError> =
+      initial
+      ? .success([:])
+      : self.known { () throws(WormholeError) in
+        try channels(prefix: prefix).compactMap { try? storage.slot(.channels, $0) }
+      }
     return WatchPlan(
-      seen: known(names.compactMap { try? storage.slot(.channels, $0) }),
+      seen: (try? known.get()) ?? [:],
       join: { (listener) throws(WormholeError) in
+        _ = try known.get()
         try self.joinAll(prefix, listener)
       }, interpreter: { self.snapshots() })
   }
 
-  private func known(_ slots: [Slot]) -> [String: Stamp] {
-    let limits = options.limits
-    return Dictionary(slots.map { ($0.escaped, WatchResult(reading: $0, limits).stamp) }) { $1 }
+  /// The content that is no news for a watch without an initial call.
+  ///
+  /// The watch begins only if the system grants the readings: what is unknown would be news later.
+  private func known(
+    _ slots: () throws(WormholeError) -> [Slot]
+  ) -> Result<[String: Stamp], WormholeError> {
+    Result { () throws(WormholeError) in
+      var known: [String: Stamp] = [:]
+      for slot in try slots() {
+        let stamp = WatchResult(reading: slot, options.limits).stamp
+        if case .failed(let error) = stamp, error.code == .exhausted { throw error }
+        known[slot.escaped] = stamp
+      }
+      return known
+    }
   }
 
   private func snapshots<Value: Codable & Sendable>() -> Interpreter<Snapshot<Value>> {

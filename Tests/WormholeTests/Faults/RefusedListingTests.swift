@@ -47,6 +47,32 @@ import WormholeTesting
     watch.leave()
   }
 
+  /// The present values would be news, one by one.
+  @Test(arguments: [
+    FaultRule(.getdents, path: "/channels", .fail(.tooManyOpenFiles)),
+    FaultRule(.open, path: "/value.plist", .fail(.tooManyOpenFiles)),
+  ])
+  func aWatchWithoutAnInitialCallDoesNotBeginWithoutTheValues(_ rule: FaultRule) throws {
+    let meeting = try Meeting()
+    try meeting.container.channel("seat", of: Int.self).put(1)
+    let (container, heard) = (try meeting.another(), Heard<Int?>())
+    var code: WormholeError.Code?
+    try FaultPoints.with([rule]) {
+      let error = try failure {
+        _ = try container.watch(prefix: "s", of: Int.self, initial: false) { heard.add($0.value) }
+      }
+      code = error.code
+    }
+    #expect(code == .exhausted)
+    let watching = try container.watch(prefix: "s", of: Int.self, initial: false) {
+      heard.add($0.value)
+    }
+    try meeting.container.channel("seat", of: Int.self).put(2)
+    try heard.waitForLast(2)
+    #expect(heard.all == [2])
+    watching.stop()
+  }
+
   /// No notice of the receipt follows: only the repeated listing finds the receipt.
   @Test func aRefusedListingOfReceiptsIsRepeated() throws {
     let logged = Heard<String>()
