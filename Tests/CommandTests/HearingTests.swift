@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import WormholePropertyLists
 import WormholeSyscalls
 
 /// Immediate messages, and contexts that are set for a member, between two processes.
@@ -94,5 +95,24 @@ import WormholeSyscalls
       outcome.errors.contains(
         "a program of 'exit 127' was not found; the immediate message is not redelivered\n"),
       "\(outcome.errors)")
+  }
+
+  /// A program in another language may have left out the value.
+  @Test func aContextWithoutAValueEndsNothing() throws {
+    _ = try stage.run("wormhole send --to tv --from till --context open")
+    let folder = try Descriptor.open(
+      path: stage.container + "/members/tv/context", [.readOnly, .directory])
+    let name = try #require(try folder.names().first)
+    let sent = try folder.open(name, [.readOnly]).contents()
+    var entries = try BinaryPropertyList.decode(sent).dictionaryValue ?? [:]
+    entries["value"] = nil
+    let bytes = try BinaryPropertyList.encode(.dictionary(entries))
+    try folder.open(name, [.writeOnly, .truncate]).write(bytes)
+    let receiver = try receiver("--contexts --count 1")
+    try eventually("it is reported") {
+      try receiver.errors.contains("context 'String' is not handled and is not redelivered: ")
+    }
+    _ = try stage.run("wormhole send --to tv --from till --context closed")
+    #expect(try receiver.outcome().output == "closed\n")
   }
 }

@@ -13,9 +13,12 @@ extension Invocation {
     if has(.hearImmediate) {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in
         telling.tell {
-          try hear(
-            Heard(
-              "immediate", message.from, message.kind, nil, try message.value(), message.headers),
+          let value = try read("immediate message", message.kind) {
+            () throws(WormholeError) -> PropertyListValue in try message.value()
+          }
+          guard let value else { return nil }
+          return try hear(
+            Heard("immediate", message.from, message.kind, nil, value, message.headers),
             to: name, writer)
         }
       }
@@ -25,11 +28,29 @@ extension Invocation {
         on: nil,
         accepting: { context in
           telling.tell {
-            try hear(
-              Heard("context", context.from, context.kind, context.sentAt, try context.value()),
-              to: name, writer)
+            let value = try read("context", context.kind) {
+              () throws(WormholeError) -> PropertyListValue in try context.value()
+            }
+            guard let value else { return nil }
+            return try hear(
+              Heard("context", context.from, context.kind, context.sentAt, value), to: name, writer)
           }
         })
+    }
+  }
+
+  /// Returns the value of an immediate message or a context; nil, with a report, if no later read
+  /// finds a value either.
+  private func read(
+    _ what: String, _ kind: String,
+    _ value: () throws(WormholeError) -> PropertyListValue
+  ) throws(WormholeError) -> PropertyListValue? {
+    do throws(WormholeError) {
+      return try value()
+    } catch {
+      if error.mayPass { throw error }
+      output.tell("\(what) '\(kind)' is not handled and is not redelivered: \(error.reason)")
+      return nil
     }
   }
 
