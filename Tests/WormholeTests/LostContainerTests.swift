@@ -138,6 +138,10 @@ import WormholeSyscalls
     let refused = try failure { try settings.set(2, forKey: "key") }
     #expect(refused.code == .notAContainer)
     #expect(refused.description.contains(meeting.path))
+    let notice = container.notice("news")
+    let error = try failure { try notice.post() }
+    #expect(error.code == .notAContainer)
+    #expect(error.reason == "its container '\(meeting.path)' was removed")
   }
 
   /// As `wormhole work`, which ends with the reason; nothing is sent to wake the worker.

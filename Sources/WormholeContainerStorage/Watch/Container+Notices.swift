@@ -15,7 +15,7 @@ extension Container {
       if try make(escaped, in: folder) { return }
       try folder.open(escaped, [.writeOnly, .nonBlocking]).touch()
     } catch {
-      throw WormholeError(error, "post notice", name, in: self, Folder.notices.rawValue)
+      throw watchError(error, "post notice", name, Folder.notices.rawValue)
     }
   }
 

@@ -55,7 +55,7 @@ extension Container {
     return ContainerEnd(way: .removed, path: path)
   }
 
-  /// Returns the error of a watch that could not start.
+  /// Returns the error of a watch that could not start, or of the post of a notice.
   ///
   /// - Parameter path: the watched path, below the container's directory.
   func watchError(
