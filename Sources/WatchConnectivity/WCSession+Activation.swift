@@ -126,7 +126,7 @@ extension WCSession {
   /// Joins the current pairing as a member, if there is a pairing.
   private func connect() throws {
     guard let (opened, part) = state.withLock({ state in state.opened.map { ($0, state.part!) } }),
-      let watch = part.role == .watch ? part.watch : try look(at: opened.pairing).active
+      let watch = part.role == .watch ? part.watch : try look(at: opened).active
     else { return }
     let connection = try Connection(
       opened.container, part.role, watch: watch, transfers(to: watch))
@@ -170,7 +170,7 @@ extension WCSession {
       return
     }
     do throws(WormholeError) {
-      let active = part.role == .phone ? try look(at: opened.pairing).active : part.watch
+      let active = part.role == .phone ? try look(at: opened).active : part.watch
       advance { $0.machine.pairingChanged(active: active) }
     } catch {
       tryLater(error)
@@ -222,7 +222,7 @@ extension WCSession {
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
     else { return }
     do throws(WormholeError) {
-      let (pairing, connection) = (try look(at: opened.pairing), connection)
+      let (pairing, connection) = (try look(at: opened), connection)
       let hasCounterpart = part.hasCounterpart(pairing)
       let now = SessionMachine.Report(
         watch: [part.isPaired(pairing), hasCounterpart, pairing.hasComplication],

@@ -34,7 +34,7 @@ extension WCSession {
       try listenToEnds(connection)
       state.withLock { $0.wantsEnds = false }
     }
-    let pairing = try look(at: opened.pairing)
+    let pairing = try look(at: opened)
     let reception = connection.reception
     let isReceiving = reception.map { !$0.isStopped } ?? false
     guard isThere, connection.isOpen(pairing) else { return connection.keep(Reception?.none) }

@@ -177,11 +177,11 @@ public class WCSession: NSObject, @unchecked Sendable {
   ///
   /// After a temporary failure, the observers of properties read the state again a second later.
   var pairingState: Pairing.State? {
-    guard let pairing = state.withLock({ $0.opened })?.pairing else { return nil }
+    guard let opened = state.withLock({ $0.opened }) else { return nil }
     var mayPass = false
     let found = SilentCall.attempt { () throws(WormholeError) -> Pairing.State in
       do throws(WormholeError) {
-        return try look(at: pairing)
+        return try look(at: opened)
       } catch {
         mayPass = error.mayPass
         throw error
@@ -191,14 +191,14 @@ public class WCSession: NSObject, @unchecked Sendable {
     return found
   }
 
-  func look(at pairing: Pairing) throws(WormholeError) -> Pairing.State {
-    let (state, version) = try pairing.versioned
-    note(state, version)
-    return state
-  }
-
-  func note(_ state: Pairing.State, _ version: Int) {
-    known.withLock { if $0.version < version { $0 = (version, state) } }
+  func look(at opened: OpenSession) throws(WormholeError) -> Pairing.State {
+    let (found, version) = try opened.pairing.versioned
+    state.withLock { state in
+      // The versions of a container that was closed in the meantime would hide those of the next.
+      guard state.opened?.container === opened.container else { return }
+      known.withLock { if $0.version < version { $0 = (version, found) } }
+    }
+    return found
   }
 
   /// Whether the counterpart would receive a message now.

@@ -218,7 +218,7 @@ import WormholeSyscalls
     let result = Result {
       try sides.pairing.setInRange(false)
       let (state, version) = try sides.pairing.versioned
-      sides.watch.note(state, version)
+      sides.watch.known.withLock { $0 = (version, state) }
       try SharedContainer(directory: sides.container).removeChannel(Pairing.channelName)
     }
     sides.watch.work.resume()

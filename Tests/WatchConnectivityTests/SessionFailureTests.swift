@@ -43,6 +43,21 @@ import WormholeSyscalls
     try sides.phoneSide.heard.wait("its end") { $0.contains("finished file a.txt 7001") }
   }
 
+  /// Another thread reads the pairing while the session changes to another container.
+  @Test func thePairingOfAFormerContainerIsNotThatOfTheNext() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    let phone = sides.phone
+    let opened = try #require(phone.state.withLock { $0.opened })
+    phone.state.withLock { $0.opened = nil }
+    phone.forget()
+    _ = try phone.look(at: opened)
+    #expect(phone.known.withLock { $0.version } == -1)
+    phone.state.withLock { $0.opened = opened }
+    _ = try phone.look(at: opened)
+    #expect(phone.known.withLock { $0.version } >= 0)
+  }
+
   /// The caller of `cancel()` receives no error, and does not repeat the call.
   @Test func aCancellationThatTheSystemRefusesOnceIsRepeated() throws {
     let sides = try TwoSides()
