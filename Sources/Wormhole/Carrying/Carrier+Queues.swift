@@ -54,7 +54,11 @@ extension Carrier {
     }
     guard next.isSettling else { return next }
     try naming(Self.standing, home.name, at: home, QueuePatrol(home, "", container).returnEnded())
-    let hasWorkers = try naming(Self.standing, home.name, at: home, !home.workers().isEmpty)
+    let hasWorkers = try naming(Self.standing, home.name, at: home) {
+      () throws(Errno) -> Bool in
+      guard try home.workers().isEmpty else { return true }
+      return try home.hasUnknownClaims()
+    }
     guard !hasWorkers || Mutants.has(.moveWithWorkers) else {
       throw WormholeError(
         .nameTaken, Self.standing, home.name,

@@ -329,7 +329,9 @@ extension MemberDirectory {
   package func sweepFiles(
     isLooking: Bool = false, _ messages: (String) -> [String]?
   ) throws(Errno) -> [String] {
-    let names = try self.names(in: .files) { String(cString: $0) }
+    let names = try self.names(in: .files) { String(cString: $0) }.filter { messages($0) != nil }
+    // The message of a file may be among the unknown ones.
+    guard !names.isEmpty, try !hasUnknownClaims() else { return [] }
     var swept: [String] = []
     for name in names {
       guard let messages = messages(name), try !isAwaited(messages) else { continue }

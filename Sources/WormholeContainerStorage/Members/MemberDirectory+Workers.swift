@@ -114,6 +114,23 @@ extension MemberDirectory {
     return workers
   }
 
+  /// Whether a directory among the workers cannot be read: a worker may have claims there that are
+  /// not listed.
+  package func hasUnknownClaims() throws(Errno) -> Bool {
+    guard folder == .queues, !isWorker, let workers = try existing(.workers) else { return false }
+    for name in try workerNames() {
+      if let worker = try worker(name) {
+        let claims = Part.claimed.rawValue
+        if try worker.existing(.claimed) == nil, try worker.home.hasDirectory(claims) {
+          return true
+        }
+      } else if try workers.hasDirectory(name.text) {
+        return true
+      }
+    }
+    return false
+  }
+
   /// Watches the end of a worker.
   ///
   /// The kernel reports the end shortly before it releases the presence.
@@ -157,5 +174,11 @@ extension MemberDirectory {
       try parent.descriptor.removeDirectory(escaped)
     }
     return true
+  }
+}
+
+extension OpenDirectory {
+  fileprivate func hasDirectory(_ name: String) throws(Errno) -> Bool {
+    try ignoring(.noSuchFile, descriptor.status(of: name))?.kind == .directory
   }
 }

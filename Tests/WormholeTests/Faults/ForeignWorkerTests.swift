@@ -118,4 +118,23 @@ import WormholeSyscalls
     }
     #expect(try meeting.names("queues/jobs/claimed").count == 1)
   }
+
+  /// A worker may have messages in a directory that this user may not read: no file of a message is
+  /// removed, and the queue does not move.
+  @Test(arguments: ["", "/claimed"])
+  func nothingIsRemovedWhileTheClaimsOfAWorkerAreUnknown(_ part: String) throws {
+    try queue.send(1, .quick())
+    let names = try meeting.names("queues/jobs/inbox").compactMap { MessageName($0) }
+    let file = try #require(names.first).fileName
+    _ = try meeting.folder("queues/jobs/files").open(file, .writeOnlyNew, mode: 0o600)
+    try makeDeadWorker()
+    let home = try home()
+    let worker = try #require(try meeting.names("queues/jobs/workers").first)
+    try meeting.folder("queues/jobs/workers/\(worker)\(part)").setMode(0o700)
+    #expect(try home.sweepFiles { MessageName.messages(ofFile: $0) } == [])
+    #expect(try meeting.names("queues/jobs/files").contains(file))
+    let carrier = try Carrier(meeting.container)
+    let error = try failure { try carrier.leave("jobs", to: "0123456789abcdef", term: 1) }
+    #expect([.nameTaken, .permissionDenied].contains(error.code))
+  }
 }
