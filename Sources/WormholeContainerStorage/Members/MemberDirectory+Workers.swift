@@ -142,20 +142,27 @@ extension MemberDirectory {
     }
   }
 
-  /// Removes the directory of a dead worker without claims; false if a claim is left, or if the
-  /// worker lives.
+  /// The errors of a presence or of claims that no worker has made.
+  private static let foreignParts: Set<Errno> = [
+    .notADirectory, .isADirectory, .tooManyLinks, .noDevice, .accessDenied, .notPermitted,
+  ]
+
+  /// Removes the directory of a dead worker without claims; false if a claim is left, if the worker
+  /// lives, or if a part of the directory is foreign.
   package func removeDeadWorker() throws(Errno) -> Bool {
     let presence: Presence?
     do throws(Errno) {
       // The presence keeps the directory of a worker that is just starting from being removed.
       presence = try takePresence()
     } catch {
+      if Self.foreignParts.contains(error) { return false }
       // The worker has left meanwhile, with its directory, in which no presence can be made.
       guard error == .noSuchFile, try !isNamed else { throw error }
       return true
     }
     guard let presence else { return false }
-    return try removeWorker(presence)
+    return try ignoring(Self.foreignParts, { () throws(Errno) in try removeWorker(presence) })
+      ?? false
   }
 
   /// Removes a worker's directory, and releases its presence.
