@@ -35,7 +35,8 @@ extension SharedContainer {
 
   /// The content that is no news for a watch without an initial call.
   ///
-  /// The watch begins only if the system grants the readings: what is unknown would be news later.
+  /// If the system refuses a reading, the watch does not begin: the unknown value would be news
+  /// later.
   private func known(
     _ slots: () throws(WormholeError) -> [Slot]
   ) -> Result<[String: Stamp], WormholeError> {

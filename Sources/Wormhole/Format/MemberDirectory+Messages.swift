@@ -187,7 +187,7 @@ struct WaitingFile: Hashable, Sendable {
 
   /// The name of the file, and a slash behind the name of a file in `claimed/`.
   ///
-  /// The name alone does not tell the part: a file in the inbox may have any name. No name of a file
+  /// The name alone does not tell the part: a file in the inbox may have any name. No file name
   /// contains a slash.
   var listed: String { part == .claimed ? text + "/" : text }
 
