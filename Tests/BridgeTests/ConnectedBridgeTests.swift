@@ -112,6 +112,26 @@ import WormholeSyscalls
     try scene.serve("the channel is claimed") { isClaimed }
   }
 
+  /// A suspended machine resumes, and has not read yet that it was given up.
+  @Test func noChangeIsMadeForAMachineThatWasGivenUp() throws {
+    let bridge = scene.one.bridge
+    bridge.link = scene.link
+    bridge.begin(scene.link)
+    bridge.channels.own["seats"] = ChannelTraffic.Own()
+    let change = Carrier.ChannelChange(channel: "seats", operation: "1", expected: nil, value: nil)
+    let bytes = try #require(
+      ChannelTraffic.bytes(change, generation: 1, number: 1, offset: 0))
+    func ask(from machine: String) {
+      let subject = Subjects.word(.put, to: scene.one.machine, from: machine)
+      bridge.take(word: RelayMessage(subject: subject, reply: "_INBOX.1", payload: bytes))
+    }
+    bridge.giveUp(Self.other, .putBack)
+    ask(from: Self.other)
+    #expect(bridge.channels.asked.isEmpty)
+    ask(from: Self.third)
+    #expect(Set(bridge.channels.asked.keys) == [["seats", Self.third]])
+  }
+
   /// The servers were full for a moment, and the connection has lasted.
   @Test func theTroubleOfAPublishIsOverWhenTheServersTakeIt() throws {
     let (one, link) = (scene.one, scene.link)

@@ -48,6 +48,14 @@ import WormholeSyscalls
     #expect(Set(one.bridge.beats.keys) == [Self.other])
   }
 
+  /// A suspended machine resumes, and has not read yet that it was given up.
+  @Test func noBeatOfAMachineThatWasGivenUpIsHeard() throws {
+    try hear(1, from: Self.other)
+    one.bridge.giveUp(Self.other, .putBack)
+    try hear(2, from: Self.other)
+    #expect(one.bridge.beats.isEmpty)
+  }
+
   /// What was published while the machine was away is asked for at once, and once.
   @Test func onlyTheFirstBeatOfAStartBeginsAnew() throws {
     let pair = try #require(one.bridge.pair(Self.other))

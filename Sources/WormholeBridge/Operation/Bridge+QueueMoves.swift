@@ -141,7 +141,6 @@ extension Bridge {
   /// Takes a queue whose home has become this machine.
   func inherit(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
     do throws(WormholeError) {
-      guard evicted[machine] == nil else { return }
       let home = try carrier.home(ofQueue: name)
       let known = queues.entries[name]
       let term = known?.term ?? home?.term ?? -1
@@ -199,7 +198,7 @@ extension Bridge {
   /// heartbeats.
   func follow(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
     guard var entry = queues.entries[name], entry.term == heir.term,
-      follows(entry, machine), evicted[machine] == nil, evicted[heir.machine] == nil
+      follows(entry, machine), evicted[heir.machine] == nil
     else { return }
     do throws(WormholeError) {
       entry.heir = heir.machine

@@ -374,7 +374,8 @@ extension Bridge {
       link?.flows != nil || machine == place.machine
     else { return }
     if word == .here { return take(here: message, from: machine) }
-    guard let list = try? BinaryPropertyList.decode(message.payload)
+    // The machine may ask for something before it reads that it was given up.
+    guard evicted[machine] == nil, let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
     if word == .live { return take(request: message, list, from: machine) }
     if word == .put { return take(change: message, list, from: machine) }

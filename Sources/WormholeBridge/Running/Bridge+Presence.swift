@@ -88,7 +88,8 @@ extension Bridge {
     else { return }
     // The servers pass a bridge's own heartbeats on to the bridge, too.
     if machine == place.machine { link?.echo.unheardBeats = 0 }
-    guard machine != place.machine, Incarnation(rawValue: machine) != nil,
+    // The machine may state something before it reads that it was given up.
+    guard machine != place.machine, evicted[machine] == nil, Incarnation(rawValue: machine) != nil,
       let beat = Heartbeat(message.payload, now)
     else { return }
     if let known = beats[machine], known.generation > beat.generation { return }

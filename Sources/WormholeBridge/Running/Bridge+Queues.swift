@@ -219,7 +219,7 @@ extension Bridge {
   private func adopt(
     _ name: String, of machine: String, _ term: Int, isNew: Bool, _ now: Instant
   ) {
-    guard evicted[machine] == nil, !queues.own.contains(name) else { return }
+    guard !queues.own.contains(name) else { return }
     let entry = queues.entries[name]
     if let entry, !entry.ends(withHome: machine, term) { return }
     queues.homes[name] = machine
