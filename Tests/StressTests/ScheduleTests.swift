@@ -84,7 +84,7 @@ struct ScheduleTests {
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
     "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
-    "lent 1",
+    "lent 1", "pieces 1", "losses 1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -144,7 +144,8 @@ struct ScheduleTests {
   /// each step of a bridge has found the others.
   @Test(arguments: [
     ("trust-askers", "moved 1 874:kill2", "paused: "),
-    ("never-go-back", "carry 1", "error: "), ("forget-cursor", "carry 1", "twice: "),
+    ("never-go-back", "carry 1", "error: "), ("never-go-back", "losses 1", "error: "),
+    ("forget-cursor", "carry 1", "twice: "),
     ("accept-known", "carry 1 286:kill1", "twice: "),
     ("cancel-by-putting-back", "carry 1 311:kill1", "error: "),
     ("move-with-workers", "homes 1", "twice: "), ("stay-in-place", "homes 1", "homes: "),
@@ -197,7 +198,7 @@ struct ScheduleTests {
   /// Each of the two bridges is killed, with its whole loop and a connection to a server.
   ///
   /// All steps take minutes; the usual run has time for a part of them.
-  @Test(arguments: [Scenario.homes, .changes, .talk, .state, .rivals, .lent])
+  @Test(arguments: Scenario.allCases.filter(\.hasMachines))
   func noJobChangeOrMessageIsLostByAKilledBridge(_ scenario: Scenario) throws {
     let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "8"]
     let result = try schedules(

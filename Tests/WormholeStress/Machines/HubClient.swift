@@ -22,6 +22,8 @@
 
     func send(_ bytes: [UInt8]) { outgoing += bytes }
 
+    func close() { isClosed = true }
+
     func flush() {
       guard !isClosed, !outgoing.isEmpty else { return }
       do throws(Errno) {

@@ -20,11 +20,14 @@
 
     /// Whether the processes are those above.
     var hasMachines: Bool {
-      [.homes, .changes, .talk, .state, .rivals, .lent].contains(self)
+      switch self {
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses: true
+      default: false
+      }
     }
 
     /// The longest time of a bridge and of a program.
-    private static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
+    static var longestRace: Duration { Turnstile.isScheduled ? .seconds(90) : .seconds(1) }
     /// The seconds for which a bridge carries after the programs have ended.
     ///
     /// The bridge may be suspended for longer, so the bridge waits for each second. The time is
@@ -42,20 +45,29 @@
       case MachinePart.hub: try serveHub(path)
       case MachinePart.here, MachinePart.there:
         let container = try Self.container(number - MachinePart.here, path, options())
-        switch self {
-        case .homes: try useQueue(number, container, path)
-        case .changes: try changeChannel(number, container, path)
-        case .rivals: try changeFromAfar(number, container, path)
-        case .lent: try lend(number, container, path)
-        case .state: try number == MachinePart.here ? watchState(container) : setState(container)
-        default: try number == MachinePart.here ? hear(container, path) : talk(container)
-        }
+        try playProgram(number, container, path)
         Self.noteEnd(of: number, path)
         Turnstile.finish()
       default:
         let machine = (number + 1) % 2
         let container = try Self.container(machine, path, options())
         try serveBridge(1 + machine, container, path)
+      }
+    }
+
+    private func playProgram(
+      _ number: Int, _ container: SharedContainer, _ path: String
+    ) throws {
+      let isHere = number == MachinePart.here
+      switch self {
+      case .homes: try useQueue(number, container, path)
+      case .changes: try changeChannel(number, container, path)
+      case .rivals: try changeFromAfar(number, container, path)
+      case .lent: try lend(number, container, path)
+      case .state: try isHere ? watchState(container) : setState(container)
+      case .pieces, .losses:
+        try isHere ? takeParcels(container, path) : sendParcels(container, path)
+      default: try isHere ? hear(container, path) : talk(container)
       }
     }
 
@@ -66,7 +78,7 @@
     }
 
     private func serveHub(_ path: String) throws {
-      let hub = try ScheduledHub()
+      let hub = try ScheduledHub(losesData: self == .losses)
       let end = Instant.now + Self.longestRace * 2
       let serving = try Thread("hub") {
         do throws(Errno) {
@@ -81,14 +93,19 @@
       serving.join()
     }
 
-    private func serveBridge(_ number: Int, _ container: SharedContainer, _ path: String) throws {
-      let news = try BridgeNews()
-      guard let lock = try BridgeLock.take(container, news) else { throw Errno.busy }
+    static func bridgeSettings() throws -> Bridge.Settings {
       var settings = Bridge.Settings(
         group: "g", address: try RelayAddress(ScheduledHub.address))
       settings.allowsOpenServer = true
+      return settings
+    }
+
+    func serveBridge(_ number: Int, _ container: SharedContainer, _ path: String) throws {
+      let news = try BridgeNews()
+      guard let lock = try BridgeLock.take(container, news) else { throw Errno.busy }
+      let settings = try Self.bridgeSettings()
       let isReady = Monitor(false)
-      let carrying = try Thread("bridge") { [settings] in
+      let carrying = try Thread("bridge") {
         do {
           try Bridge(container, settings, news, lock) { isReady.signal { $0 = true } }.run()
         } catch {
@@ -134,7 +151,56 @@
     /// The end of the waits of a program.
     static var programEnd: Instant { .now + limited(.seconds(60)) }
 
+    // MARK: Messages
+
+    /// Sends a message whose sender wants the outcome.
+    static func post(_ number: Int, to peer: Peer, file: String? = nil) throws -> Sent {
+      var options = SendOptions()
+      options.wantsOutcome = true
+      Note.attempted.write(number)
+      let sent =
+        if let file {
+          try peer.send(file: file, metadata: number, options)
+        } else {
+          try peer.send(number, options)
+        }
+      Note.sent.write(number)
+      return sent
+    }
+
+    /// Waits for the outcome of a message, and notes it.
+    static func awaitOutcome(of number: Int, _ sent: Sent, until end: Instant) {
+      guard let status = sent.waitForEnd(until: end) else { return }
+      Note.outcome.write(number * 2 + (status == .delivered ? 1 : 0))
+    }
+
+    /// Notes and acknowledges each message; the handler is called after the acknowledgement.
+    static func handleAll(
+      as member: Member, _ handler: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws -> Subscription {
+      try member.receive(acknowledging: .explicit) { message in
+        let number = try message.value(as: Int.self)
+        (message.isRedelivered ? Note.redelivered : .received).write(number)
+        Note.acknowledging.write(number)
+        try message.acknowledge()
+        Note.acknowledged.write(number)
+        handler(number)
+      }
+    }
+
     // MARK: The check
+
+    func checkMachines(_ path: String) throws {
+      switch self {
+      case .homes: try checkHomes(path)
+      case .changes, .rivals: try checkChanges(path)
+      case .pieces: try checkParcels(path)
+      default: try checkTalk(path)
+      }
+    }
+
+    /// Whether a schedule has killed a program.
+    var isProgramKilled: Bool { MachinePart.programs.contains { Turnstile.wasKilled($0) } }
 
     /// Notes the problems of the containers; the bridges have ended as if they were killed.
     static func noteProblems(_ containers: [SharedContainer]) throws {

@@ -22,13 +22,35 @@
     private(set) var log: [HubMessage] = []
     private var lastClient: UInt64 = 0
     private(set) var now = Instant.now
+    private let losesData: Bool
+    private var bundles = 0
 
-    init() throws(Errno) {
+    /// The first bundle of the race in `losses`, and the one with which everything is lost.
+    private static let (lostBundle, lastBundle) = (3, 6)
+
+    /// - Parameter losesData: whether the server loses a bundle, and later all data, after the
+    ///   acknowledgement.
+    init(losesData: Bool = false) throws(Errno) {
+      self.losesData = losesData
       listener = try PortListener(address: "127.0.0.1", port: Self.port)
       set = try WaitSet()
       try set.add(listener.descriptor, as: 0)
+      setUp()
+    }
+
+    private func setUp() {
       let deployment = #"{"format":1,"flows":1,"states":1}"#
       append(HubMessage("whs.0.deployment", Array(deployment.utf8)))
+    }
+
+    /// As after a start without a disk, and a setup by an operator.
+    private func loseData() {
+      for client in clients {
+        client.flush()
+        client.close()
+      }
+      (log, consumers) = ([], [])
+      setUp()
     }
 
     private func append(_ message: HubMessage) {
@@ -48,6 +70,10 @@
         if let client = clients.first(where: { $0.key == key }) {
           client.read()
           while let line = client.next() { serve(line, of: client) }
+        }
+        if losesData, bundles == Self.lastBundle {
+          bundles += 1
+          loseData()
         }
         for consumer in consumers { serve(consumer) }
         for client in clients { client.flush() }
@@ -89,7 +115,12 @@
 
     private func store(_ message: HubMessage) {
       if refusesPredecessor(of: message) { return }
-      append(message)
+      var isLost = false
+      if message.subject.hasPrefix("whf.") {
+        bundles += 1
+        isLost = losesData && bundles == Self.lostBundle
+      }
+      append(isLost ? HubMessage("", message.payload, headers: message.headers) : message)
       let stream = Self.stream(of: message.subject) ?? ""
       reply(#"{"stream":"\#(stream)","seq":\#(log.count),"domain":"hub"}"#, to: message)
     }

@@ -40,6 +40,7 @@
       case .talk: brokenTalk(notes)
       case .state: brokenState(notes)
       case .lent: brokenLoans(notes)
+      case .pieces, .losses: brokenParcels(notes)
       }
     }
 

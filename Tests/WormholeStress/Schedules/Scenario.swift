@@ -11,6 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
+    case pieces, losses
 
     var purpose: String {
       switch self {
@@ -41,6 +42,8 @@
       case .state: "contexts to another machine, one after the other"
       case .rivals: "two programs of a machine add to a channel of another one"
       case .lent: "a worker of another machine takes long for two jobs"
+      case .pieces: "messages with files to another machine"
+      case .losses: "messages to another machine, and the server loses its data"
       }
     }
 
@@ -49,7 +52,7 @@
       switch self {
       case .updaters, .takeover, .power, .repair, .left, .present, .hung: 3
       case .carry, .guest, .file: 7
-      case .homes, .changes, .talk, .state, .rivals, .lent: 8
+      case _ where hasMachines: 8
       default: 4
       }
     }
@@ -59,7 +62,7 @@
       switch self {
       case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
       case .carry, .guest, .file: [(0, 4), (1, 5)]
-      case .homes, .changes, .talk, .state, .rivals, .lent: [(1, 3), (2, 4)]
+      case _ where hasMachines: [(1, 3), (2, 4)]
       default: []
       }
     }
@@ -87,7 +90,7 @@
       case .queue, .moved, .appear: process == 1
       case .carry, .guest: process < 2
       case .file: process == CarryPart.sender
-      case .homes, .changes, .talk, .state, .rivals, .lent: MachinePart.bridges.contains(process)
+      case _ where hasMachines: MachinePart.bridges.contains(process)
       default: true
       }
     }
@@ -98,8 +101,8 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved, .carry, .homes, .changes, .talk: 0
-      case .guest, .file, .state, .rivals, .lent: 0
+      case .members, .moved, .carry, .guest, .file: 0
+      case _ where hasMachines: 0
       default: 1
       }
     }
@@ -154,7 +157,8 @@
       case .hung: try hang(number, path)
       case .appear: try appear(number, path)
       case .carry, .guest, .file: try carry(number, path)
-      case .homes, .changes, .talk, .state, .rivals, .lent: try playWithMachines(number, path)
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses:
+        try playWithMachines(number, path)
       }
     }
 
@@ -251,9 +255,7 @@
       if [.present, .hung, .appear].contains(self) { return try checkAccess(path) }
       if self == .moved { return try checkMove(path) }
       if isCarried { return try checkCarried(path) }
-      if self == .homes { return try checkHomes(path) }
-      if self == .changes || self == .rivals { return try checkChanges(path) }
-      if [.talk, .state, .lent].contains(self) { return try checkTalk(path) }
+      if hasMachines { return try checkMachines(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
