@@ -71,7 +71,7 @@ package enum MachineEviction {
     _ machine: String, _ found: (record: MachineRecord, sequence: UInt64), _ drops: Bool,
     _ subjects: Subjects, _ dialog: ServerDialog
   ) throws {
-    let nonce = String(UInt64.random(in: .min ... .max), radix: 16)
+    let nonce = String(SystemRandom.number(), radix: 16)
     let record = MachineRecord(
       generation: found.record.generation.addingClamped(1), nonce: nonce,
       fate: drops ? .deadLetter : .putBack)

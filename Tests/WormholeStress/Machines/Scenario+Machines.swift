@@ -21,7 +21,7 @@
     /// Whether the processes are those above.
     var hasMachines: Bool {
       switch self {
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses: true
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict: true
       default: false
       }
     }
@@ -50,6 +50,7 @@
         Turnstile.finish()
       default:
         let machine = (number + 1) % 2
+        if self == .evict, machine == 0 { return try serveLostMachine(path) }
         let container = try Self.container(machine, path, options())
         try serveBridge(1 + machine, container, path)
       }
@@ -67,6 +68,7 @@
       case .state: try isHere ? watchState(container) : setState(container)
       case .pieces, .losses:
         try isHere ? takeParcels(container, path) : sendParcels(container, path)
+      case .evict: try isHere ? handleUntilLost(container) : giveUpMachine(container, path)
       default: try isHere ? hear(container, path) : talk(container)
       }
     }
@@ -172,6 +174,26 @@
     static func awaitOutcome(of number: Int, _ sent: Sent, until end: Instant) {
       guard let status = sent.waitForEnd(until: end) else { return }
       Note.outcome.write(number * 2 + (status == .delivered ? 1 : 0))
+    }
+
+    /// Joins as soon as the name is free on this machine; nil if it is not free in time.
+    static func join(
+      as name: String, of container: SharedContainer, until end: Instant
+    ) throws -> Member? {
+      var member: Member?
+      try wait(until: end) {
+        member = try joined(as: name, of: container)
+        return member != nil
+      }
+      return member
+    }
+
+    private static func joined(as name: String, of container: SharedContainer) throws -> Member? {
+      do {
+        return try container.join(as: name)
+      } catch let error where error.code == .nameTaken {
+        return nil
+      }
     }
 
     /// Notes and acknowledges each message; the handler is called after the acknowledgement.

@@ -41,6 +41,7 @@
       case .state: brokenState(notes)
       case .lent: brokenLoans(notes)
       case .pieces, .losses: brokenParcels(notes)
+      case .evict: brokenEviction(notes)
       }
     }
 

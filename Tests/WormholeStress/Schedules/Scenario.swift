@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses
+    case pieces, losses, evict
 
     var purpose: String {
       switch self {
@@ -44,6 +44,7 @@
       case .lent: "a worker of another machine takes long for two jobs"
       case .pieces: "messages with files to another machine"
       case .losses: "messages to another machine, and the server loses its data"
+      case .evict: "a machine is given up and reappears, and its messages go elsewhere"
       }
     }
 
@@ -157,7 +158,7 @@
       case .hung: try hang(number, path)
       case .appear: try appear(number, path)
       case .carry, .guest, .file: try carry(number, path)
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses:
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict:
         try playWithMachines(number, path)
       }
     }
