@@ -21,7 +21,7 @@
     /// Whether the processes are those above.
     var hasMachines: Bool {
       switch self {
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict: true
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict, .follow: true
       default: false
       }
     }
@@ -69,6 +69,7 @@
       case .pieces, .losses:
         try isHere ? takeParcels(container, path) : sendParcels(container, path)
       case .evict: try isHere ? handleUntilLost(container) : giveUpMachine(container, path)
+      case .follow: try isHere ? moveMember(container, path) : joinAfterMove(container, path)
       default: try isHere ? hear(container, path) : talk(container)
       }
     }
@@ -217,6 +218,7 @@
       case .homes: try checkHomes(path)
       case .changes, .rivals: try checkChanges(path)
       case .pieces: try checkParcels(path)
+      case .follow: try checkHomeMove(path)
       default: try checkTalk(path)
       }
     }

@@ -42,6 +42,7 @@
       case .lent: brokenLoans(notes)
       case .pieces, .losses: brokenParcels(notes)
       case .evict: brokenEviction(notes)
+      case .follow: brokenHomeMove(notes)
       }
     }
 

@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses, evict
+    case pieces, losses, evict, follow
 
     var purpose: String {
       switch self {
@@ -45,6 +45,7 @@
       case .pieces: "messages with files to another machine"
       case .losses: "messages to another machine, and the server loses its data"
       case .evict: "a machine is given up and reappears, and its messages go elsewhere"
+      case .follow: "messages to a member, and its home moves to another machine"
       }
     }
 
@@ -158,7 +159,7 @@
       case .hung: try hang(number, path)
       case .appear: try appear(number, path)
       case .carry, .guest, .file: try carry(number, path)
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict:
+      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict, .follow:
         try playWithMachines(number, path)
       }
     }
