@@ -132,6 +132,31 @@ import WormholeSyscalls
     #expect(Set(bridge.channels.asked.keys) == [["seats", Self.third]])
   }
 
+  private func home(_ record: [UInt8]) -> Home? {
+    Home(
+      StreamMessage(
+        subject: "", headers: [], payload: record, sequence: 0, timestamp: 1, pending: 0))
+  }
+
+  /// The command was killed after it had marked the machine: no record frees the name.
+  @Test func aNameOfAMachineThatWasGivenUpIsClaimed() throws {
+    let (one, link) = (scene.one, scene.link)
+    let bridge = one.bridge
+    let member = try one.container.join(as: "bob")
+    defer { member.leave() }
+    bridge.locals["bob"] = try one.container.peer("bob").profile
+    bridge.homes["bob"] = home(Home.bytes(Self.other))
+    scene.server.stored = "whs."
+    bridge.claimHomes(link)
+    #expect(link.claims.isEmpty)
+    #expect(bridge.residents.home("bob") == Self.other)
+    bridge.giveUp(Self.other, .putBack)
+    #expect(bridge.residents.home("bob") == nil)
+    bridge.claimHomes(link)
+    try scene.serve("the name is claimed") { !scene.server.log.isEmpty }
+    #expect(home(scene.server.log[0].payload)?.machine == one.machine)
+  }
+
   /// The servers were full for a moment, and the connection has lasted.
   @Test func theTroubleOfAPublishIsOverWhenTheServersTakeIt() throws {
     let (one, link) = (scene.one, scene.link)

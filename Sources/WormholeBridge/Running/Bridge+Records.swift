@@ -95,7 +95,7 @@ extension Bridge {
       clockOffset = Int64(clamping: message.timestamp) &- now
     case .member(let member):
       homes[member] = Home(message)
-      if homes[member]?.machine == nil { link?.claims.remove(member) }
+      if homes[member]?.machine != place.machine { link?.claims.remove(member) }
       // The member may run already, and is part of the heartbeats from now on.
       if homes[member]?.machine == place.machine { link?.nextBeat = .longAgo }
       settleHome(of: member)
@@ -178,10 +178,17 @@ extension Bridge {
 
   // MARK: Homes
 
+  /// The machine that is the home of a member; nil also after the machine was given up.
+  ///
+  /// The command that gives up a machine may be killed before it has freed each name.
+  func home(of member: String) -> String? {
+    homes[member]?.machine.flatMap { evicted[$0] == nil ? $0 : nil }
+  }
+
   /// Claims the names of this machine's members that no machine has.
   func claimHomes(_ link: ServerLink) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
-    for name in locals.keys where homes[name]?.machine == nil && !link.claims.contains(name) {
+    for name in locals.keys where home(of: name) == nil && !link.claims.contains(name) {
       guard let subject = try? subjects.memberRecord(name) else { continue }
       link.claims.insert(name)
       link.jetStream.publish(
@@ -196,9 +203,9 @@ extension Bridge {
 
   /// Makes the container agree with a member's home, or notes why it cannot.
   func settleHome(of member: String) {
-    guard let home = homes[member] else { return }
+    guard homes[member] != nil else { return }
     do throws(WormholeError) {
-      if let machine = home.machine, machine != place.machine, evicted[machine] == nil {
+      if let machine = home(of: member), machine != place.machine {
         try residents.move(member, to: machine)
         pair(machine)?.isDirty = true
         locals[member] = nil

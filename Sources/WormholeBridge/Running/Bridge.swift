@@ -142,7 +142,7 @@ package final class Bridge {
     carrier.takeRequests { news.note(request: $0) }
     residents = try Residents(container, carrier, watch)
     position = Self.readPosition(folder)
-    residents.home = { [weak self] in self?.homes[$0]?.machine }
+    residents.home = { [weak self] in self?.home(of: $0) }
     residents.formerHomes = { [weak self] in self?.homes[$0]?.before ?? [] }
     residents.formerQueueHomes = { [queues] in queues.entries[$0]?.before ?? [] }
     try container.watchMembers { profile in news.note(member: profile.name) }
