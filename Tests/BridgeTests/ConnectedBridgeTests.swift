@@ -145,7 +145,7 @@ import WormholeSyscalls
     let member = try one.container.join(as: "bob")
     defer { member.leave() }
     bridge.locals["bob"] = try one.container.peer("bob").profile
-    bridge.homes["bob"] = home(Home.bytes(Self.other))
+    bridge.homes["bob"] = home(Home.bytes(Self.other, after: home(Home.bytes(Self.third))))
     scene.server.stored = "whs."
     bridge.claimHomes(link)
     #expect(link.claims.isEmpty)
@@ -154,7 +154,18 @@ import WormholeSyscalls
     #expect(bridge.residents.home("bob") == nil)
     bridge.claimHomes(link)
     try scene.serve("the name is claimed") { !scene.server.log.isEmpty }
-    #expect(home(scene.server.log[0].payload)?.machine == one.machine)
+    let claimed = home(scene.server.log[0].payload)
+    #expect(claimed?.machine == one.machine)
+    #expect(claimed?.before == [Self.other, Self.third])
+  }
+
+  /// A former home may still hand on what it has sent to the lost machine.
+  @Test func aFreeNameKeepsItsFormerHomes() {
+    let lost = home(Home.bytes(Self.other, after: home(Home.bytes(Self.third))))
+    let free = home(Home.bytes(nil, after: lost))
+    #expect(free != nil && free?.machine == nil)
+    #expect(free?.before == [Self.other, Self.third])
+    #expect(home(Home.bytes("000000000000000d", after: free))?.before == free?.before)
   }
 
   /// The servers were full for a moment, and the connection has lasted.

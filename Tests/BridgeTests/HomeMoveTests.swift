@@ -120,6 +120,10 @@ import WormholeSyscalls
     try eventually("the names are free", within: .seconds(60)) {
       try !isProxy("bob", here) && !isProxy("carol", here)
     }
+    // A former home may hand on messages of other machines.
+    let record = try machines.server.connect()
+      .request("$JS.hub.API.DIRECT.GET.WHS_0.whs.0.g.m.carol")
+    #expect(record?.contains(lost) == true, "\(record ?? "no record")")
     let heard = Heard<Int>()
     let bob = try here.container.join(as: "bob")
     let receiving = try bob.receive(Int.self) { value, message in

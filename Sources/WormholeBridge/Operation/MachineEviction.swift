@@ -39,7 +39,8 @@ package enum MachineEviction {
       var count = 0
       for (member, home) in records.homes where home.machine == machine {
         try publish(
-          try subjects.memberRecord(member), home.sequence, Home.bytes(nil), machine, dialog)
+          try subjects.memberRecord(member), home.sequence, Home.bytes(nil, after: home), machine,
+          dialog)
         count += 1
       }
       for (channel, home) in records.channels where home.machine == machine {

@@ -192,8 +192,8 @@ extension Bridge {
       guard let subject = try? subjects.memberRecord(name) else { continue }
       link.claims.insert(name)
       link.jetStream.publish(
-        subject, expectedLast: homes[name]?.sequence ?? 0, Home.bytes(place.machine),
-        within: .seconds(10)
+        subject, expectedLast: homes[name]?.sequence ?? 0,
+        Home.bytes(place.machine, after: homes[name]), within: .seconds(10)
       ) { [weak self, weak link] result in
         if case .failure = result { link?.claims.remove(name) }
         self?.note(publish: result, on: subject)

@@ -49,7 +49,7 @@ struct Home: Equatable {
   static func bytes(_ machine: String?, after home: Home? = nil) -> [UInt8] {
     let before = ([home?.machine].compactMap { $0 } + (home?.before ?? [])).prefix(mostBefore)
     var json: [String: PropertyListValue] = [Key.machine: .string(machine ?? "")]
-    if machine != nil, !before.isEmpty { json[Key.before] = .array(before.map { .string($0) }) }
+    if !before.isEmpty { json[Key.before] = .array(before.map { .string($0) }) }
     return RecordJSON.bytes(.dictionary(json))
   }
 }
