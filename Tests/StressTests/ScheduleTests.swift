@@ -84,7 +84,7 @@ struct ScheduleTests {
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
     "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
-    "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1",
+    "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1", "wake 1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output

@@ -21,7 +21,8 @@
     /// Whether the processes are those above.
     var hasMachines: Bool {
       switch self {
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict, .follow: true
+      case .homes, .changes, .talk, .state, .rivals, .lent: true
+      case .pieces, .losses, .evict, .follow, .wake: true
       default: false
       }
     }
@@ -70,6 +71,7 @@
         try isHere ? takeParcels(container, path) : sendParcels(container, path)
       case .evict: try isHere ? handleUntilLost(container) : giveUpMachine(container, path)
       case .follow: try isHere ? moveMember(container, path) : joinAfterMove(container, path)
+      case .wake: try isHere ? leaveToBeWoken(container, path) : wakeTwice(container)
       default: try isHere ? hear(container, path) : talk(container)
       }
     }
@@ -100,6 +102,7 @@
       var settings = Bridge.Settings(
         group: "g", address: try RelayAddress(ScheduledHub.address))
       settings.allowsOpenServer = true
+      settings.mayWake = ["bob"]
       return settings
     }
 

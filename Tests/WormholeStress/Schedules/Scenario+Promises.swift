@@ -43,6 +43,7 @@
       case .pieces, .losses: brokenParcels(notes)
       case .evict: brokenEviction(notes)
       case .follow: brokenHomeMove(notes)
+      case .wake: brokenWake(notes)
       }
     }
 

@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses, evict, follow
+    case pieces, losses, evict, follow, wake
 
     var purpose: String {
       switch self {
@@ -46,6 +46,7 @@
       case .losses: "messages to another machine, and the server loses its data"
       case .evict: "a machine is given up and reappears, and its messages go elsewhere"
       case .follow: "messages to a member, and its home moves to another machine"
+      case .wake: "a member of another machine is woken, without a program for it"
       }
     }
 
@@ -159,8 +160,8 @@
       case .hung: try hang(number, path)
       case .appear: try appear(number, path)
       case .carry, .guest, .file: try carry(number, path)
-      case .homes, .changes, .talk, .state, .rivals, .lent, .pieces, .losses, .evict, .follow:
-        try playWithMachines(number, path)
+      case .homes, .changes, .talk, .state, .rivals, .lent: try playWithMachines(number, path)
+      case .pieces, .losses, .evict, .follow, .wake: try playWithMachines(number, path)
       }
     }
 
