@@ -13,7 +13,7 @@
       self == .pieces ? [1: 300_000, 3: 0][number] : nil
     }
 
-    /// Blocks of equal letters, so that a missing piece shows.
+    /// Returns blocks of equal letters, so that a missing piece shows.
     private static func content(_ size: Int) -> String {
       let letters = Array("abcdefghijklmnopqrstuvwxyz")
       return (0..<size / 1000).map { String(repeating: letters[$0 % 26], count: 1000) }.joined()
