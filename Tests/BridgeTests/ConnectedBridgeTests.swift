@@ -112,7 +112,7 @@ import WormholeSyscalls
     try scene.serve("the channel is claimed") { isClaimed }
   }
 
-  /// A suspended machine resumes, and has not read yet that it was given up.
+  /// A suspended machine resumes before its bridge reads the mark.
   @Test func noChangeIsMadeForAMachineThatWasGivenUp() throws {
     let bridge = scene.one.bridge
     bridge.link = scene.link
@@ -159,7 +159,7 @@ import WormholeSyscalls
     #expect(claimed?.before == [Self.other, Self.third])
   }
 
-  /// A former home may still hand on what it has sent to the lost machine.
+  /// A former home may still hand on messages of third machines.
   @Test func aFreeNameKeepsItsFormerHomes() {
     let lost = home(Home.bytes(Self.other, after: home(Home.bytes(Self.third))))
     let free = home(Home.bytes(nil, after: lost))

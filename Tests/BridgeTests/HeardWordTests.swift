@@ -48,7 +48,7 @@ import WormholeSyscalls
     #expect(Set(one.bridge.beats.keys) == [Self.other])
   }
 
-  /// A suspended machine resumes, and has not read yet that it was given up.
+  /// A suspended machine resumes before its bridge reads the mark.
   @Test func noBeatOfAMachineThatWasGivenUpIsHeard() throws {
     try hear(1, from: Self.other)
     one.bridge.giveUp(Self.other, .putBack)

@@ -374,7 +374,7 @@ extension Bridge {
       link?.flows != nil || machine == place.machine
     else { return }
     if word == .here { return take(here: message, from: machine) }
-    // The machine may ask for something before it reads that it was given up.
+    // A machine that was given up sends requests until its bridge reads the mark.
     guard evicted[machine] == nil, let list = try? BinaryPropertyList.decode(message.payload)
     else { return }
     if word == .live { return take(request: message, list, from: machine) }

@@ -88,7 +88,7 @@ extension Bridge {
     else { return }
     // The servers pass a bridge's own heartbeats on to the bridge, too.
     if machine == place.machine { link?.echo.unheardBeats = 0 }
-    // The machine may state something before it reads that it was given up.
+    // A machine that was given up sends heartbeats until its bridge reads the mark.
     guard machine != place.machine, evicted[machine] == nil, Incarnation(rawValue: machine) != nil,
       let beat = Heartbeat(message.payload, now)
     else { return }

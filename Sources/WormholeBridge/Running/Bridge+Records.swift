@@ -178,9 +178,9 @@ extension Bridge {
 
   // MARK: Homes
 
-  /// The machine that is the home of a member; nil also after the machine was given up.
+  /// Returns the home of a member; nil also after the machine was given up.
   ///
-  /// The command that gives up a machine may be killed before it has freed each name.
+  /// The command may be killed before all records of the names are free.
   func home(of member: String) -> String? {
     homes[member]?.machine.flatMap { evicted[$0] == nil ? $0 : nil }
   }

@@ -11,7 +11,7 @@
   /// another machine.
   extension Scenario {
     private enum LostMail {
-      /// The messages to the lost machine: it handles the first one, and claims the second one.
+      /// The messages to the lost machine, which handles the first and claims the second.
       static let (handled, claimed, last) = (1, 2, 3)
       static let all = [handled, claimed, last]
       /// The message that the lost machine sends.
@@ -63,7 +63,7 @@
       try serveBridge(1, container, path)
     }
 
-    /// Whether the machine was given up, or nobody is left to do so.
+    /// Whether the machine was given up, or the operator has ended.
     private static func isGivenUp(_ path: String) -> Bool {
       (try? Descriptor.status(ofPath: "\(path)/\(mark)")) != nil
         || hasEnded(path, [MachinePart.there])

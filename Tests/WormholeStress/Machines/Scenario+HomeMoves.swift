@@ -7,7 +7,7 @@
   /// The home of a member moves to another machine, with messages that wait and are in transit.
   extension Scenario {
     private enum MovedMail {
-      /// The old home handles the first message; the last one is of a program there.
+      /// The old home handles the first message, and a program of the old home sends the last.
       static let (handled, returned, handedOn, own) = (1, 2, 3, 4)
       static let all = 0...own
     }

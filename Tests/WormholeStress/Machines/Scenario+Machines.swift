@@ -180,7 +180,7 @@
       Note.outcome.write(number * 2 + (status == .delivered ? 1 : 0))
     }
 
-    /// Joins as soon as the name is free on this machine; nil if it is not free in time.
+    /// Joins as soon as the name is free on the machine; nil after the end of the time.
     static func join(
       as name: String, of container: SharedContainer, until end: Instant
     ) throws -> Member? {

@@ -3,12 +3,12 @@
   import WormholeContainerStorage
   import WormholeSyscalls
 
-  /// A member sends messages to a member of another machine: with files, or over a server that
-  /// loses them.
+  /// A member sends messages to a member of another machine: with files, or over a server with
+  /// losses.
   extension Scenario {
     private static let parcels = 1...3
 
-    /// The size of a message's file: the first one travels in two pieces, the last one is empty.
+    /// The size of a message's file: two pieces for the first message, no bytes for the last.
     private func fileSize(of number: Int) -> Int? {
       self == .pieces ? [1: 300_000, 3: 0][number] : nil
     }

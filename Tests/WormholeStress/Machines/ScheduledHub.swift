@@ -25,7 +25,7 @@
     private let losesData: Bool
     private var bundles = 0
 
-    /// The first bundle of the race in `losses`, and the one with which everything is lost.
+    /// The first bundle of the race in `losses`, and the bundle with which everything is lost.
     private static let (lostBundle, lastBundle) = (3, 6)
 
     /// - Parameter losesData: whether the server loses a bundle, and later all data, after the
