@@ -52,10 +52,12 @@
     /// The bridge of the lost machine, until the machine is another one.
     func serveLostMachine(_ path: String) throws {
       let end = Instant.now + Self.longestRace
-      var isRefused = try carry(path, until: end) { Self.hasEnded(path, [MachinePart.here]) }
-      Self.wait(until: end) { Self.isGivenUp(path) }
-      if !isRefused { isRefused = try carry(path, until: end) { true } }
       let container = try Self.container(0, path, options())
+      var isRefused = try Self.runBridge(of: container, until: end) {
+        Self.hasEnded(path, [MachinePart.here])
+      }
+      Self.wait(until: end) { Self.isGivenUp(path) }
+      if !isRefused { isRefused = try Self.runBridge(of: container, until: end) { true } }
       if isRefused {
         Note.refused.write(0)
         try Self.wait(until: end) { try Self.rejoins(container) }
@@ -72,11 +74,10 @@
     /// Runs a bridge until the condition holds, or until the bridge ends by itself.
     ///
     /// - Returns: whether the bridge was refused.
-    private func carry(
-      _ path: String, until end: Instant, _ isOver: () -> Bool
+    private static func runBridge(
+      of container: SharedContainer, until end: Instant, _ isOver: () -> Bool
     ) throws -> Bool {
-      let container = try Self.container(0, path, options())
-      let (news, settings) = (try BridgeNews(), try Self.bridgeSettings())
+      let (news, settings) = (try BridgeNews(), try bridgeSettings())
       let run = Monitor(BridgeRun())
       let carrying = try Thread("bridge") {
         do {
@@ -95,7 +96,7 @@
       }
       let _: Bool? = run.wait(until: end) { $0.isReady || $0.isOver ? true : nil }
       Turnstile.begin()
-      Self.wait(until: end) { isOver() || run.withLock { $0.isOver } }
+      wait(until: end) { isOver() || run.withLock { $0.isOver } }
       news.stop()
       carrying.join()
       return run.withLock { $0.isRefused }
