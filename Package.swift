@@ -245,8 +245,8 @@ let package = Package(
       "WormholeTestingTests", "TestPeer", "Wormhole", "WormholeCommand", "WormholeTesting",
       "WormholeTestingTraits"),
     tests(
-      "BridgeTests", "WormholePropertyLists", "WormholeContainerStorage", "Wormhole",
-      "WormholeBridge", "WormholeRelay", "WormholeTrial", "TestPeer"),
+      "BridgeTests", "WormholeHubProtocol", "WormholePropertyLists", "WormholeContainerStorage",
+      "Wormhole", "WormholeBridge", "WormholeRelay", "WormholeTrial", "TestPeer"),
     tests("DropInsTests", "WormholeDropIns", "WormholePropertyLists", "WormholeContainerStorage"),
     tests(
       "AppGroupsTests",

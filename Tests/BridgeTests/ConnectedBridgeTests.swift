@@ -4,6 +4,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholeHubProtocol
 import WormholeSyscalls
 
 @testable import WormholeBridge

@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholeHubProtocol
 import WormholeRelay
 import WormholeSyscalls
 
@@ -102,7 +103,7 @@ import WormholeSyscalls
   // MARK: The doctor of a machine
 
   /// What the doctor finds at servers with these records of the group, of which no bridge runs.
-  private func diagnose(_ records: [LyingServer.Stored]) throws -> [Diagnosis] {
+  private func diagnose(_ records: [HubMessage]) throws -> [Diagnosis] {
     let folder = try TemporaryDirectory()
     defer { withExtendedLifetime(folder) {} }
     let container = try SharedContainer(directory: folder.path + "/c")
@@ -121,8 +122,8 @@ import WormholeSyscalls
 
   private static let (lost, away) = ("000000000000000b", "000000000000000c")
 
-  private func record(_ machine: String, _ fate: MachineRecord.Fate?) -> LyingServer.Stored {
-    LyingServer.Stored(
+  private func record(_ machine: String, _ fate: MachineRecord.Fate?) -> HubMessage {
+    HubMessage(
       "whs.0.g.x.\(machine)", MachineRecord(generation: 1, nonce: "n", fate: fate).bytes)
   }
 
