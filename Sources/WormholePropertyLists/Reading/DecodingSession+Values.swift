@@ -23,7 +23,16 @@ extension DecodingSession {
     if T.self == Data.self { return unsafeBitCast(try data(object), to: T.self) }
     if T.self == Bool.self { return unsafeBitCast(try bool(object), to: T.self) }
     if T.self == PropertyListValue.self { return unsafeBitCast(tree(object), to: T.self) }
+    if T.self == [String: PropertyListValue].self, let values = dictionary(object) {
+      return unsafeBitCast(values, to: T.self)
+    }
     return try T(from: ObjectDecoder(session: self, object: object))
+  }
+
+  /// Returns a dictionary as its own `init(from:)` would, without the cost of `Codable`; nil for an
+  /// object of another kind, whose error that function throws.
+  private func dictionary(_ object: Int) -> [String: PropertyListValue]? {
+    head(of: object).kind == .dictionary ? tree(object).dictionaryValue : nil
   }
 
   func bool(_ object: Int) throws -> Bool {

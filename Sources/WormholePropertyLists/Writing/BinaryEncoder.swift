@@ -98,6 +98,8 @@ extension BinaryWriter {
         links[Int(link)].value = object
       } else if T.self == PropertyListValue.self {
         try add(unsafeBitCast(value, to: PropertyListValue.self), to: link)
+      } else if T.self == [String: PropertyListValue].self {
+        try add(unsafeBitCast(value, to: [String: PropertyListValue].self), to: link)
       } else {
         try value.encode(to: PlaceEncoder(writer: self, link: link))
       }

@@ -14,6 +14,24 @@ extension BinaryWriter {
     try check()
   }
 
+  /// Writes a dictionary as its own `encode(to:)` would, without the cost of `Codable`.
+  ///
+  /// The order of the keys is the dictionary's: sorting would take longer than writing.
+  func add(_ values: [String: PropertyListValue], to link: UInt32) throws {
+    let dictionary = container(isDictionary: true, at: link)
+    for (key, value) in values {
+      let link = addLink(to: dictionary, key: addKey(key))
+      do throws(PropertyListError) {
+        try add(value, to: link)
+        try check()
+      } catch {
+        let failed = wrapped(error, value, at: link)
+        remove(link)
+        throw failed
+      }
+    }
+  }
+
   private func addContainer(
     _ value: PropertyListValue, at link: UInt32, _ waiting: inout [(PropertyListValue, UInt32)]
   ) throws(PropertyListError) {
