@@ -167,6 +167,27 @@ import WormholeSyscalls
     #expect(try defaults.change { $0["a"] = 2 } == 2)
   }
 
+  /// The owner of the memory may change or free the memory once the data is set.
+  @Test(.blocking) func dataThatIsSetIsInMemoryOfItsOwn() throws {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 100, alignment: 1)
+    defer { memory.deallocate() }
+    func fill(_ byte: UInt8) { memory.initializeMemory(as: UInt8.self, repeating: byte) }
+    fill(1)
+    let start = try #require(memory.baseAddress)
+    let data = Data(bytesNoCopy: start, count: memory.count, deallocator: .none)
+    let keys = ["alone", "in an array", "updated"]
+    _ = try defaults.change(keys[0], to: .data(data))
+    _ = try defaults.change(keys[1], to: .array([.data(data)]))
+    fill(2)
+    try defaults.set(1, forKey: "another")
+    fill(1)
+    try defaults.update { $0[keys[2]] = .data(data) }
+    fill(2)
+    try defaults.set(2, forKey: "another")
+    let set = PropertyListValue.data(Data(repeating: 1, count: memory.count))
+    #expect(try keys.map { try defaults.object(forKey: $0) } == [set, .array([set]), set])
+  }
+
   @Test(.blocking) func aDamagedSuiteIsAnErrorUntilItIsEmptied() throws {
     try defaults.set(1, forKey: "a")
     try meeting.overwrite("system/defaults.app/value.plist", [1])

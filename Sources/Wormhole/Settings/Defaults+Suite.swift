@@ -17,7 +17,7 @@ extension Defaults {
 
   /// As `change(_:)`, and rethrows the errors of the body, unchanged.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
-    try changing { before in
+    try changing(keepsValues: false) { before in
       var after = before
       try body(&after)
       return after == before ? nil : after
@@ -30,8 +30,18 @@ extension Defaults {
   package func change(
     _ key: String, to value: PropertyListValue?
   ) throws(WormholeError) -> Int? {
+    let value = try WormholeError.writing("write defaults", suite) {
+      try value?.separate(container.options.limits)
+    }
+    return try change(key, toSeparate: value)
+  }
+
+  /// As `change(_:to:)`, for a value that was read from a property list.
+  func change(
+    _ key: String, toSeparate value: PropertyListValue?
+  ) throws(WormholeError) -> Int? {
     try WormholeError.writing("write defaults", suite) {
-      try changing { before in
+      try changing(keepsValues: true) { before in
         if before[key] == value { return nil }
         var after = before
         after[key] = value
@@ -40,9 +50,12 @@ extension Defaults {
     }
   }
 
-  /// - Parameter body: returns the new values; nil if none differs from before.
+  /// - Parameters:
+  ///   - keepsValues: whether the new values are known to be separate from the caller's memory, and
+  ///     stay decoded.
+  ///   - body: returns the new values; nil if none differs from before.
   private func changing(
-    _ body: ([String: PropertyListValue]) throws -> [String: PropertyListValue]?
+    keepsValues: Bool, _ body: ([String: PropertyListValue]) throws -> [String: PropertyListValue]?
   ) throws -> Int? {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: container, name: suite)
@@ -76,7 +89,7 @@ extension Defaults {
       throw error.named(suite, "write defaults")
     }
     guard let written else { return nil }
-    known.withLock { $0.own = written }
+    known.withLock { $0.own = keepsValues ? written : nil }
     return written.version
   }
 
@@ -131,6 +144,19 @@ extension Defaults {
     return try plan.observe(
       in: container.subscriptions, on: nil, handler,
       container.failureHandler(failure, about: LogSubject(suite: suite)))
+  }
+}
+
+extension PropertyListValue {
+  /// Returns the value as a reader of its file gets it, in memory of its own.
+  ///
+  /// Data may be in memory that its owner changes or frees later.
+  fileprivate func separate(_ limits: PropertyListLimits) throws -> PropertyListValue {
+    switch self {
+    case .string, .integer, .real, .boolean, .date: return self
+    case .unsigned, .data, .array, .dictionary:
+      return try PropertyListValue(encoding: self, limits: limits)
+    }
   }
 }
 

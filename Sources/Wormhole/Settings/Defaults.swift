@@ -89,12 +89,12 @@ public final class Defaults: Sendable {
     let value = try WormholeError.writing("write defaults", suite) {
       try value.map { try PropertyListValue(encoding: $0, limits: container.options.limits) }
     }
-    try write { $0[key] = value }
+    try write(key, value)
   }
 
   /// Removes a key; afterwards its value is the registered one, if any.
   public func removeObject(forKey key: String) throws(WormholeError) {
-    try write { $0[key] = nil }
+    try write(key, nil)
   }
 
   /// Removes all keys, also of a damaged suite.
@@ -120,11 +120,9 @@ public final class Defaults: Sendable {
     _ = try changing(body)
   }
 
-  private func write(
-    _ body: (inout [String: PropertyListValue]) -> Void
-  ) throws(WormholeError) {
+  private func write(_ key: String, _ value: PropertyListValue?) throws(WormholeError) {
     try Self.naming("write defaults", suite) { () throws(WormholeError) in
-      try WormholeError.writing("write defaults", suite) { try update(body) }
+      _ = try change(key, toSeparate: value)
     }
   }
 
