@@ -101,6 +101,17 @@ import WormholeSyscalls
     }
   }
 
+  /// The object knows the values of a file that it has written itself.
+  @Test(.blocking) func aFileOfTheObjectsOwnIsNotRead() throws {
+    for number in 5...7 {
+      defaults.set(number, forKey: "n")
+      let calls = FaultPoints.with { #expect(defaults.integer(forKey: "n") == number) }
+      #expect(calls.map { $0.prefix { $0 != " " } } == ["fstatat"], "\(calls)")
+      again.set(-number, forKey: "n")
+      #expect(defaults.integer(forKey: "n") == -number)
+    }
+  }
+
   /// A program removes the directory of the group, as tests do.
   @Test(.blocking) func theSettingsContinueInTheNextContainer() throws {
     let observed = Heard<Int>()

@@ -61,9 +61,10 @@ extension Defaults {
     let writer = SlotWriter(slot, of: container, name: suite)
     let reader = reader
     var written: (version: Int, values: [String: PropertyListValue])?
+    var file: CommittedFile?
     var isOfBody = false
     do {
-      let outcome = try slot.change(
+      let change = try slot.changeKeepingOpen(
         "write", durability: container.options.durability, patience: writer.patience
       ) { content in
         (written, isOfBody) = (nil, false)
@@ -81,15 +82,19 @@ extension Defaults {
         written = (count.next, after)
         return .put(try writer.seal(after, count, "write defaults"), note: count.note)
       }
+      file = change.file
       // An earlier call may have made the change, without the sync of the name.
-      if outcome == .unchanged, container.options.durability == .power {
+      if change.outcome == .unchanged, container.options.durability == .power {
         try slot.syncName("write defaults")
       }
     } catch let error as WormholeError where !isOfBody {
       throw error.named(suite, "write defaults")
     }
     guard let written else { return nil }
-    known.withLock { $0.own = keepsValues ? written : nil }
+    known.withLock { known in
+      known.own = keepsValues ? written : nil
+      known.latest = keepsValues ? file.map { (file: $0, values: written.values) } : nil
+    }
     return written.version
   }
 
@@ -107,18 +112,20 @@ extension Defaults {
 
   /// Returns all keys that are set, without registered ones.
   ///
-  /// The values stay decoded, and their file open: as long as the file is the latest, one system
-  /// call replaces reading.
+  /// The values stay decoded, and their file open, also after this object has written them: as long
+  /// as the file is the latest, one system call replaces reading.
   package func all() throws(WormholeError) -> [String: PropertyListValue] {
     let slot = try slot.get()
-    if let read = known.withLock({ $0.read }), slot.isLatest(read.file) { return read.values }
+    if let latest = known.withLock({ $0.latest }), slot.isLatest(latest.file) {
+      return latest.values
+    }
     let (content, file) = try slot.readKeepingOpen()
     let values = try decode(content, reader)
     guard case .value(_, recovered: false) = content, let file else {
-      known.withLock { $0.read = nil }
+      known.withLock { $0.latest = nil }
       return values
     }
-    known.withLock { $0.read = (file, values) }
+    known.withLock { $0.latest = (file, values) }
     return values
   }
 
@@ -162,6 +169,8 @@ extension PropertyListValue {
 
 /// The values of a suite that an object has read or written last, decoded.
 struct KnownSuite: Sendable {
-  var read: (file: CommittedFile, values: [String: PropertyListValue])?
+  /// The last file that was read or written, if the file stays open.
+  var latest: (file: CommittedFile, values: [String: PropertyListValue])?
+  /// The last version that was written, for the next change.
   var own: (version: Int, values: [String: PropertyListValue])?
 }

@@ -24,22 +24,35 @@ extension Slot {
     _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
     patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> SlotChange
   ) throws -> ChangeOutcome {
+    try changeKeepingOpen(
+      operation, durability: durability, policy: policy, patience: patience, erasing: erasing, body
+    ).outcome
+  }
+
+  /// As `change`, and returns the file of a commit if the file may stay open: see
+  /// ``isLatest(_:)``.
+  package func changeKeepingOpen(
+    _ operation: String, durability: Durability = .process, policy: LockPolicy? = nil,
+    patience: Patience = .unlimited, erasing: Bool = false, _ body: (Content) throws -> SlotChange
+  ) throws -> (outcome: ChangeOutcome, file: CommittedFile?) {
     let verb = operation
     // Built only for an error.
     var operation: String { "\(verb) \(title)" }
     let policy = policy ?? container.policy
     var unsynced: Commit?
+    var file: CommittedFile?
     let outcome = try holdingTurn(operation, patience) {
       var run = ChangeRun(self, LockExecutor(self, policy, patience, verb, title), durability)
       run.isErasing = erasing
       let outcome = try run.run(body)
       unsynced = run.unsynced
+      if outcome == .committed { file = lockState.committed }
       return outcome
     }
     // Synced after the turn ends: waiting threads can commit in the meantime and share the next
     // sync.
     if let unsynced { try unsynced.syncName(operation) }
-    return outcome
+    return (outcome, file)
   }
 
   /// Makes the name of the present value durable, where a change finds that an earlier call has
