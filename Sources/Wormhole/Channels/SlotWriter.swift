@@ -48,25 +48,32 @@ struct SlotWriter {
   /// - Parameters:
   ///   - count: of the content that the file replaces.
   ///   - until: when the value expires; nil for never.
+  ///   - sent: the time that the value states; nil for the present time.
   func seal<Value: Encodable>(
-    _ value: Value?, _ count: VersionCount, until: Date? = nil,
+    _ value: Value?, _ count: VersionCount, until: Date? = nil, sent: Date? = nil,
     _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    if let value { return try seal(value: value, count, until: until, operation()) }
+    if let value { return try seal(value: value, count, until: until, sent: sent, operation()) }
     return try sealNothing(count, operation())
   }
 
   private func sealNothing(
     _ count: VersionCount, _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { try Envelope.seal(fields(count, sent: $1, until: nil), $0) }
+    try sealing(operation()) { try Envelope.seal(fields(count, sent: now, until: nil), $0) }
   }
 
   private func seal<Value: Encodable>(
-    value: Value, _ count: VersionCount, until: Date?, _ operation: @autoclosure () -> String
+    value: Value, _ count: VersionCount, until: Date?, sent: Date? = nil,
+    _ operation: @autoclosure () -> String
   ) throws(WormholeError) -> [UInt8] {
-    try sealing(operation()) { try Envelope.seal(value, fields(count, sent: $1, until: until), $0) }
+    try sealing(operation()) {
+      try Envelope.seal(value, fields(count, sent: sent ?? now, until: until), $0)
+    }
   }
+
+  /// The time that a value states if it is written now.
+  var now: Date { Date(sinceEpoch: container.options.environment.sinceEpoch()) }
 
   private func fields(_ count: VersionCount, sent: Date, until: Date?) -> Envelope.Header {
     Envelope.Header(
@@ -75,11 +82,10 @@ struct SlotWriter {
   }
 
   private func sealing(
-    _ operation: @autoclosure () -> String, _ body: (BinaryEncoder, _ sent: Date) throws -> [UInt8]
+    _ operation: @autoclosure () -> String, _ body: (BinaryEncoder) throws -> [UInt8]
   ) throws(WormholeError) -> [UInt8] {
-    let sent = Date(sinceEpoch: container.options.environment.sinceEpoch())
-    return try WormholeError.writing(operation(), name) {
-      try body(BinaryEncoder(limits: container.options.limits), sent)
+    try WormholeError.writing(operation(), name) {
+      try body(BinaryEncoder(limits: container.options.limits))
     }
   }
 

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import WormholeContainerStorage
 package import WormholePropertyLists
 internal import WormholeSyscalls
@@ -60,7 +61,7 @@ extension Defaults {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: container, name: suite)
     let reader = reader
-    var written: (version: Int, values: [String: PropertyListValue])?
+    var written: (version: Int, sent: Date, values: [String: PropertyListValue])?
     var file: CommittedFile?
     var isOfBody = false
     do {
@@ -79,8 +80,9 @@ extension Defaults {
         let isDurable = container.options.durability != .power || content.isSynced
         guard let after = changed ?? (isDurable ? nil : before) else { return .none }
         let count = try writer.count(content)
-        written = (count.next, after)
-        return .put(try writer.seal(after, count, "write defaults"), note: count.note)
+        let sent = writer.now
+        written = (count.next, sent, after)
+        return .put(try writer.seal(after, count, sent: sent, "write defaults"), note: count.note)
       }
       file = change.file
       // An earlier call may have made the change, without the sync of the name.
@@ -91,9 +93,11 @@ extension Defaults {
       throw error.named(suite, "write defaults")
     }
     guard let written else { return nil }
+    let stamp = Stamp.version(written.version, written.sent, recovered: false)
     known.withLock { known in
-      known.own = keepsValues ? written : nil
+      known.own = keepsValues ? (version: written.version, values: written.values) : nil
       known.latest = keepsValues ? file.map { (file: $0, values: written.values) } : nil
+      known.stamped = file.map { (file: $0, stamp: stamp) }
     }
     return written.version
   }
@@ -139,12 +143,19 @@ extension Defaults {
   ) throws(WormholeError) -> Subscription {
     let slot = try slot.get()
     let present = WatchResult(reading: slot, container.options.limits)
-    let reader = reader
+    let (reader, known, feeds) = (reader, known, container.feeds)
     let plan = WatchPlan<Int>(
       seen: [slot.escaped: present.stamp],
-      join: { (listener) throws(WormholeError) in try self.container.feeds.join(listener, slot) },
+      join: { (listener) throws(WormholeError) in
+        let (feed, source) = try feeds.source(for: listener, slot)
+        let look = { @Sendable in known.ownChange(of: slot) ?? source.look() }
+        listener.join(
+          slot.escaped, ChangeSource(look: look, loss: source.loss, leave: source.leave))
+        feed.greet(listener)
+      },
       interpreter: {
         { (finding, pass) throws(WormholeError) in
+          if case .version(let version, _, _) = finding.stamp { return pass(version) }
           if let (file, _) = try reader.open(finding) { pass(file.header.version) }
         }
       })
@@ -173,4 +184,22 @@ struct KnownSuite: Sendable {
   var latest: (file: CommittedFile, values: [String: PropertyListValue])?
   /// The last version that was written, for the next change.
   var own: (version: Int, values: [String: PropertyListValue])?
+  /// The last file that was written, if the file stays open, for the watch.
+  var stamped: (file: CommittedFile, stamp: Stamp)?
+}
+
+extension Monitor<KnownSuite> {
+  /// Returns the finding about the object's own change as long as no later change has been made;
+  /// nil for every other change.
+  ///
+  /// The watch is notified of the object's own changes too, and would read the file of each change.
+  func ownChange(of slot: Slot) -> WatchResult? {
+    guard let own = withLock({ $0.stamped }) else { return nil }
+    if slot.isLatest(own.file) { return WatchResult(name: slot.name, stamp: own.stamp) }
+    // The file would occupy its disk space until the next change.
+    withLock { known in
+      if known.stamped?.file === own.file { known.stamped = nil }
+    }
+    return nil
+  }
 }
