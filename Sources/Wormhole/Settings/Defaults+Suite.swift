@@ -18,10 +18,10 @@ extension Defaults {
 
   /// As `change(_:)`, and rethrows the errors of the body, unchanged.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
-    try changing(keepsValues: false) { before in
-      var after = before
-      try body(&after)
-      return after == before ? nil : after
+    try changing(keepsValues: false) { values in
+      let before = values
+      try body(&values)
+      return values != before
     }
   }
 
@@ -42,11 +42,10 @@ extension Defaults {
     _ key: String, toSeparate value: PropertyListValue?
   ) throws(WormholeError) -> Int? {
     try WormholeError.writing("write defaults", suite) {
-      try changing(keepsValues: true) { before in
-        if before[key] == value { return nil }
-        var after = before
-        after[key] = value
-        return after
+      try changing(keepsValues: true) { values in
+        if values[key] == value { return false }
+        values[key] = value
+        return true
       }
     }
   }
@@ -54,9 +53,9 @@ extension Defaults {
   /// - Parameters:
   ///   - keepsValues: whether the new values are known to be separate from the caller's memory, and
   ///     stay decoded.
-  ///   - body: returns the new values; nil if none differs from before.
+  ///   - body: changes the values, and returns whether one of them differs from before.
   private func changing(
-    keepsValues: Bool, _ body: ([String: PropertyListValue]) throws -> [String: PropertyListValue]?
+    keepsValues: Bool, _ body: (inout [String: PropertyListValue]) throws -> Bool
   ) throws -> Int? {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: container, name: suite)
@@ -69,20 +68,23 @@ extension Defaults {
         "write", durability: container.options.durability, patience: writer.patience
       ) { content in
         (written, isOfBody) = (nil, false)
-        let before = try own(slot.note) ?? decode(content, reader)
-        let changed: [String: PropertyListValue]?
+        var taken = try takeOwn(slot.note) ?? KnownValues(values: decode(content, reader))
+        let isChanged: Bool
         do {
-          changed = try body(before)
+          isChanged = try body(&taken.values)
         } catch {
           isOfBody = true
           throw error
         }
         let isDurable = container.options.durability != .power || content.isSynced
-        guard let after = changed ?? (isDurable ? nil : before) else { return .none }
-        let count = try writer.count(content)
-        let sent = writer.now
-        written = (count.next, sent, after)
-        return .put(try writer.seal(after, count, sent: sent, "write defaults"), note: count.note)
+        guard isChanged || !isDurable else {
+          if keepsValues { giveBack(taken) }
+          return .none
+        }
+        let (count, sent) = (try writer.count(content), writer.now)
+        written = (count.next, sent, taken.values)
+        return .put(
+          try writer.seal(taken.values, count, sent: sent, "write defaults"), note: count.note)
       }
       file = change.file
       // An earlier call may have made the change, without the sync of the name.
@@ -95,17 +97,28 @@ extension Defaults {
     guard let written else { return nil }
     let stamp = Stamp.version(written.version, written.sent, recovered: false)
     known.withLock { known in
-      known.own = keepsValues ? (version: written.version, values: written.values) : nil
-      known.latest = keepsValues ? file.map { (file: $0, values: written.values) } : nil
+      known.content =
+        keepsValues
+        ? KnownValues(values: written.values, file: file, version: written.version) : nil
       known.stamped = file.map { (file: $0, stamp: stamp) }
     }
     return written.version
   }
 
-  /// Returns the values that this object has written as this version; nil if it has not.
-  private func own(_ version: Int?) -> [String: PropertyListValue]? {
+  /// Takes the values that this object has written as this version; nil if it has not.
+  ///
+  /// The values are taken out, so that a change of one key copies no other key.
+  private func takeOwn(_ version: Int?) -> KnownValues? {
     guard let version else { return nil }
-    return known.withLock { $0.own.flatMap { $0.version == version ? $0.values : nil } }
+    return known.withLock { known in
+      known.content?.version == version ? known.content.take() : nil
+    }
+  }
+
+  /// Keeps values that were taken and not changed, unless another thread has read newer ones.
+  private func giveBack(_ values: KnownValues) {
+    guard values.version != nil else { return }
+    known.withLock { known in known.content = known.content ?? values }
   }
 
   private func decode(
@@ -120,16 +133,16 @@ extension Defaults {
   /// as the file is the latest, one system call replaces reading.
   package func all() throws(WormholeError) -> [String: PropertyListValue] {
     let slot = try slot.get()
-    if let latest = known.withLock({ $0.latest }), slot.isLatest(latest.file) {
-      return latest.values
+    if let known = known.withLock({ $0.content }), let file = known.file, slot.isLatest(file) {
+      return known.values
     }
     let (content, file) = try slot.readKeepingOpen()
     let values = try decode(content, reader)
     guard case .value(_, recovered: false) = content, let file else {
-      known.withLock { $0.latest = nil }
+      known.withLock { $0.content = nil }
       return values
     }
-    known.withLock { $0.latest = (file, values) }
+    known.withLock { $0.content = KnownValues(values: values, file: file) }
     return values
   }
 
@@ -178,12 +191,19 @@ extension PropertyListValue {
   }
 }
 
-/// The values of a suite that an object has read or written last, decoded.
+/// The values of a suite, decoded.
+struct KnownValues: Sendable {
+  var values: [String: PropertyListValue]
+  /// The file with the values, if the file stays open.
+  var file: CommittedFile?
+  /// The version of the values, if the object has written them.
+  var version: Int?
+}
+
+/// The content of a suite that an object knows.
 struct KnownSuite: Sendable {
-  /// The last file that was read or written, if the file stays open.
-  var latest: (file: CommittedFile, values: [String: PropertyListValue])?
-  /// The last version that was written, for the next change.
-  var own: (version: Int, values: [String: PropertyListValue])?
+  /// The values that were read or written last; nil during a change.
+  var content: KnownValues?
   /// The last file that was written, if the file stays open, for the watch.
   var stamped: (file: CommittedFile, stamp: Stamp)?
 }
