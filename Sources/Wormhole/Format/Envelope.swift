@@ -77,6 +77,22 @@ enum Envelope {
     try encoder.encode(value, forKey: "value", header.add(to:))
   }
 
+  /// Returns the file of the next version of a dictionary in which one key has another value; nil
+  /// if the whole value has to be sealed.
+  ///
+  /// - Parameter file: the present version, which this process has sealed for the same writer, with
+  ///   no field beside those of every value.
+  static func reseal(
+    _ file: [UInt8], _ key: String, _ value: PropertyListValue, version: Int, sent: Date,
+    _ limits: PropertyListLimits
+  ) -> [UInt8]? {
+    BinaryPropertyList.replacing(
+      [
+        (path: ["version"], value: .integer(Int64(version))), (path: ["sent"], value: .date(sent)),
+        (path: [Envelope.value, key], value: value),
+      ], in: file, limits: limits)
+  }
+
   /// Returns the file that states that the value was cleared.
   static func seal(_ header: Header, _ encoder: BinaryEncoder) throws -> [UInt8] {
     try encoder.encode(header.add(to:))

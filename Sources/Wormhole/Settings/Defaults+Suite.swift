@@ -18,7 +18,7 @@ extension Defaults {
 
   /// As `change(_:)`, and rethrows the errors of the body, unchanged.
   func changing(_ body: (inout [String: PropertyListValue]) throws -> Void) throws -> Int? {
-    try changing(keepsValues: false) { values in
+    try changing(only: nil) { values in
       let before = values
       try body(&values)
       return values != before
@@ -42,7 +42,7 @@ extension Defaults {
     _ key: String, toSeparate value: PropertyListValue?
   ) throws(WormholeError) -> Int? {
     try WormholeError.writing("write defaults", suite) {
-      try changing(keepsValues: true) { values in
+      try changing(only: key) { values in
         if values[key] == value { return false }
         values[key] = value
         return true
@@ -51,11 +51,11 @@ extension Defaults {
   }
 
   /// - Parameters:
-  ///   - keepsValues: whether the new values are known to be separate from the caller's memory, and
-  ///     stay decoded.
+  ///   - key: the only key that the body changes, to a value that is separate from the caller's
+  ///     memory; nil for a body that may change all keys, whose values do not stay decoded.
   ///   - body: changes the values, and returns whether one of them differs from before.
   private func changing(
-    keepsValues: Bool, _ body: (inout [String: PropertyListValue]) throws -> Bool
+    only key: String?, _ body: (inout [String: PropertyListValue]) throws -> Bool
   ) throws -> Int? {
     let slot = try slot.get()
     let writer = SlotWriter(slot, of: container, name: suite)
@@ -78,13 +78,15 @@ extension Defaults {
         }
         let isDurable = container.options.durability != .power || content.isSynced
         guard isChanged || !isDurable else {
-          if keepsValues { giveBack(taken) }
+          if key != nil { giveBack(taken) }
           return .none
         }
         let (count, sent) = (try writer.count(content), writer.now)
         written = (count.next, sent, taken.values)
-        return .put(
-          try writer.seal(taken.values, count, sent: sent, "write defaults"), note: count.note)
+        let file =
+          try reseal(content, taken, key, version: count.next, sent)
+          ?? writer.seal(taken.values, count, sent: sent, "write defaults")
+        return .put(file, note: count.note)
       }
       file = change.file
       // An earlier call may have made the change, without the sync of the name.
@@ -98,11 +100,23 @@ extension Defaults {
     let stamp = Stamp.version(written.version, written.sent, recovered: false)
     known.withLock { known in
       known.content =
-        keepsValues
-        ? KnownValues(values: written.values, file: file, version: written.version) : nil
+        key == nil
+        ? nil : KnownValues(values: written.values, file: file, version: written.version)
       known.stamped = file.map { (file: $0, stamp: stamp) }
     }
     return written.version
+  }
+
+  /// Returns the file of a change of one key, if it can be made from the file that this object has
+  /// written last.
+  private func reseal(
+    _ content: Slot.Content, _ taken: KnownValues, _ key: String?, version: Int, _ sent: Date
+  ) -> [UInt8]? {
+    guard taken.version != nil, let key, let value = taken.values[key],
+      case .value(let file, recovered: false) = content
+    else { return nil }
+    return Envelope.reseal(
+      file, key, value, version: version, sent: sent, container.options.limits)
   }
 
   /// Takes the values that this object has written as this version; nil if it has not.

@@ -60,7 +60,7 @@ extension BinaryWriter {
     }
   }
 
-  private func addLeaf(_ value: PropertyListValue) -> UInt32? {
+  func addLeaf(_ value: PropertyListValue) -> UInt32? {
     switch value {
     case .dictionary, .array: nil
     // Whether the value was a nil or a text is no longer known; usually it was nil.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -32,6 +33,28 @@ import WormholeSyscalls
       try other.set(-number, forKey: "n")
       #expect(defaults.known.ownChange(of: slot)?.stamp == nil)
       #expect(defaults.known.withLock { $0.stamped?.file } == nil, "the file is closed")
+    }
+  }
+
+  /// Most changes are made in a copy of the file, and the others write all keys.
+  @Test func eachChangeIsReadAsItWasMade() throws {
+    var expected: [String: PropertyListValue] = ["first": 1, "last": [1, "list"]]
+    for (key, value) in expected { _ = try defaults.change(key, to: value) }
+    let long = PropertyListValue.string(String(repeating: "long ", count: 2000))
+    let values: [PropertyListValue?] = [
+      1, 300, 70_000, "text", true, 0.5, .data(Data([1, 2])), .date(Date()), ["a list", 1], 2,
+      ["a": "dictionary"], nil, 3, long, 4, .unsigned(.max), "\u{fc}", "$null",
+    ]
+    for value in values {
+      expected["changed"] = value
+      let version = try #require(try defaults.change("changed", to: value))
+      #expect(try other.dictionaryRepresentation() == expected)
+      let slot = try other.slot.get()
+      let stamp = WatchResult(reading: slot, meeting.container.options.limits).stamp
+      guard case .version(version, _, recovered: false) = stamp else {
+        Issue.record("another version than \(version): \(stamp)")
+        return
+      }
     }
   }
 
