@@ -35,6 +35,11 @@ package struct BridgeFolder: Sendable {
     return list
   }
 
+  /// Reads a file whose damage has no consequence; nil if there is none, or if it is damaged.
+  func readIfSound(_ name: String) throws(WormholeError) -> PropertyListValue? {
+    try ignoringDamage { () throws(WormholeError) in try read(name) } ?? nil
+  }
+
   /// When a file was written; nil if there is none.
   func date(of name: String) throws(WormholeError) -> Date? {
     let status = try naming(
@@ -160,13 +165,18 @@ package struct BridgeFolder: Sendable {
   }
 
   package func names() throws(WormholeError) -> [String] {
-    try naming("list", path) { () throws(Errno) in
-      var names: [String] = []
-      try directory.descriptor.forEachName { (name) throws(Errno) in
-        names.append(String(cString: name))
-        return true
-      }
-      return names
-    }
+    try naming("list", path, directory.descriptor.names())
+  }
+}
+
+/// Runs the body, and returns nil in place of an error about a damaged file.
+func ignoringDamage<Value>(
+  _ body: () throws(WormholeError) -> Value
+) throws(WormholeError) -> Value? {
+  do throws(WormholeError) {
+    return try body()
+  } catch {
+    guard error.code == .damaged else { throw error }
+    return nil
   }
 }

@@ -92,12 +92,7 @@ enum Leftovers {
     _ file: String, in flow: BridgeFolder
   ) throws(WormholeError) -> FlowRecord? {
     guard Int(fileName: file) != nil else { return nil }
-    do throws(WormholeError) {
-      return try flow.read(file).flatMap { FlowRecord($0) }
-    } catch {
-      guard error.code == .damaged else { throw error }
-      return nil
-    }
+    return try flow.readIfSound(file).flatMap { FlowRecord($0) }
   }
 
   /// Delivers the received messages if the bridge was killed before their delivery; removes the

@@ -52,12 +52,9 @@ package enum MachineRejoin {
   private static func present(
     _ folder: BridgeFolder, _ container: SharedContainer, _ operation: String
   ) throws(WormholeError) -> Place? {
-    do throws(WormholeError) {
-      if let place = try Place.read(folder) { return place }
-    } catch {
-      guard error.code == .damaged else { throw error }
-      return nil
-    }
+    guard let found = try ignoringDamage({ () throws(WormholeError) in try Place.read(folder) })
+    else { return nil }
+    if let found { return found }
     throw WormholeError(
       .notFound, operation, container.directory,
       because: "no bridge has ever served this container")
@@ -94,12 +91,8 @@ package enum MachineRejoin {
   private static func isDamaged(
     _ file: String, _ folder: BridgeFolder
   ) throws(WormholeError) -> Bool {
-    do throws(WormholeError) {
-      guard let list = try folder.read(file) else { return false }
-      return file == InFlow.cursorName && FlowCursor(list) == nil
-    } catch {
-      guard error.code == .damaged else { throw error }
-      return true
-    }
+    guard let list = try ignoringDamage({ () throws(WormholeError) in try folder.read(file) })
+    else { return true }
+    return file == InFlow.cursorName && list.map { FlowCursor($0) == nil } ?? false
   }
 }

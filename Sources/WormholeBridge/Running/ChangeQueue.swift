@@ -44,7 +44,8 @@ final class ChangeQueue {
   init(_ folder: BridgeFolder, _ channel: String) throws(WormholeError) {
     self.folder = folder
     file = try BridgeFolder.file(of: channel)
-    guard let list = try Self.read(file, folder) else { return }
+    // The file is not synced: only a power cut damages it, and ends the programs that ask, too.
+    guard let list = try folder.readIfSound(file) else { return }
     made = (list[Key.made]?.arrayValue ?? []).compactMap { one in
       guard let operation = one[Key.operation]?.stringValue,
         let version = one[Key.version]?.intValue
@@ -53,18 +54,6 @@ final class ChangeQueue {
     }
     current = list[Key.change].flatMap { ChannelTraffic.change($0) }.map {
       PendingChange(change: $0, answer: nil, wasSent: true)
-    }
-  }
-
-  /// The file is not synced: only a power cut damages it, and ends the programs that ask, too.
-  private static func read(
-    _ file: String, _ folder: BridgeFolder
-  ) throws(WormholeError) -> PropertyListValue? {
-    do throws(WormholeError) {
-      return try folder.read(file)
-    } catch {
-      guard error.code == .damaged else { throw error }
-      return nil
     }
   }
 
