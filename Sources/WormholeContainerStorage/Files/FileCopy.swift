@@ -37,7 +37,7 @@ package enum FileCopy {
   ) throws(CopyFailure) -> UInt32 {
     if size > 0, (try? target.clone(from: source)) != nil {
       // The clone contains all bytes that the source has by now.
-      try system { () throws(Errno) in
+      try CopyFailure.wrapping { () throws(Errno) -> Void in
         if try target.status().size > size { try target.truncate(to: size) }
       }
       return try checksum(of: target, size: size, report)
@@ -49,7 +49,7 @@ package enum FileCopy {
       try Descriptor.writeFully(bytes, at: offset, toOpen: number)
     }
     // A hole at the end was not written.
-    try system { () throws(Errno) in
+    try CopyFailure.wrapping { () throws(Errno) -> Void in
       if try target.status().size < size { try target.truncate(to: size) }
     }
     return sum
@@ -73,7 +73,7 @@ package enum FileCopy {
     var size = 0
     while true {
       var count = 0
-      try system { () throws(Errno) in
+      try CopyFailure.wrapping { () throws(Errno) -> Void in
         // Reads may be short at any point: only an empty read is the end.
         count = try source.read(into: buffer, at: size)
         guard count > 0 else { return }
@@ -112,8 +112,7 @@ package enum FileCopy {
     helper?.end()
     if let helper { sum.append(try helper.result.get(), count: helper.range.count) }
     // A truncated part reads as a hole.
-    var now = 0
-    try system { () throws(Errno) in now = try file.status().size }
+    let now = try CopyFailure.wrapping { () throws(Errno) in try file.status().size }
     guard now >= size else { throw .shrank(to: now) }
     guard report(size) else { throw .cancelled }
     return sum.value
@@ -129,7 +128,7 @@ package enum FileCopy {
     var offset = range.lowerBound
     while offset < range.upperBound {
       var (data, hole) = (0, 0)
-      try system { () throws(Errno) in
+      try CopyFailure.wrapping { () throws(Errno) -> Void in
         data = min(range.upperBound, try file.nextData(from: offset) ?? range.upperBound)
         hole =
           data == range.upperBound
@@ -140,7 +139,7 @@ package enum FileCopy {
       while offset < hole {
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(step, hole - offset)])
         var count = 0
-        try system { () throws(Errno) in
+        try CopyFailure.wrapping { () throws(Errno) -> Void in
           count = try file.readFully(into: part, at: offset)
           let read = UnsafeRawBufferPointer(rebasing: part[..<count])
           sum.add(read)
@@ -149,22 +148,17 @@ package enum FileCopy {
         offset += count
         guard count == part.count else {
           // The file may have become shorter than what was read before.
-          var now = offset
-          try system { () throws(Errno) in now = min(now, try file.status().size) }
-          throw .shrank(to: now)
+          let now = try CopyFailure.wrapping { () throws(Errno) in try file.status().size }
+          throw .shrank(to: min(offset, now))
         }
         guard goesOn(offset - range.lowerBound) else { throw .cancelled }
       }
     }
   }
-
-  private static func system(_ body: () throws(Errno) -> Void) throws(CopyFailure) {
-    if let error = Errno.of(body) { throw .system(error) }
-  }
 }
 
 /// The reason why the file was not read to its end.
-package enum CopyFailure: Error, Hashable, Sendable {
+package enum CopyFailure: SystemFailure, Hashable, Sendable {
   case system(Errno)
   /// The file has become shorter since the start.
   case shrank(to: Int)

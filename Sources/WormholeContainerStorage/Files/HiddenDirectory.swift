@@ -48,7 +48,7 @@ final class HiddenDirectory: Sendable {
   }
 
   /// The reason why a directory cannot be fenced or removed.
-  enum Trouble: Error {
+  enum Trouble: SystemFailure {
     case system(Errno)
     /// The access could not have made a directory at this path.
     case misplaced
@@ -138,7 +138,7 @@ final class HiddenDirectory: Sendable {
 
   private func prove() throws(Trouble) {
     guard !Mutants.has(.noHiddenProof) else { return }
-    let status: FileStatus = try calling { () throws(Errno) in try directory.status() }
+    let status: FileStatus = try Trouble.wrapping { () throws(Errno) in try directory.status() }
     guard status.owner == maker.owner else {
       throw .unproven(
         "the directory belongs to user \(status.owner), and the access to user \(maker.owner)")
@@ -146,9 +146,9 @@ final class HiddenDirectory: Sendable {
     guard status.mode & 0o022 == 0 else {
       throw .unproven("unauthorized users may write to it (mode \(String(status.mode, radix: 8)))")
     }
-    let isMarked: Bool = try calling { () throws(Errno) in try hasMarker() }
+    let isMarked: Bool = try Trouble.wrapping { () throws(Errno) in try hasMarker() }
     if isMarked { return }
-    let files: [[CChar]] = try calling { () throws(Errno) in
+    let files: [[CChar]] = try Trouble.wrapping { () throws(Errno) in
       try directory.names(most: 1) { _ in true }
     }
     guard files.isEmpty else { throw .unproven("the marker of the access is missing") }
@@ -160,16 +160,6 @@ final class HiddenDirectory: Sendable {
     return marker?.kind == .regular && marker?.owner == maker.owner
   }
 
-  private func calling<Result>(
-    _ body: () throws(Errno) -> Result
-  ) throws(Trouble) -> Result {
-    do throws(Errno) {
-      return try body()
-    } catch {
-      throw .system(error)
-    }
-  }
-
   // MARK: Removing
 
   /// Prevents files of the directory from replacing the target.
@@ -177,7 +167,7 @@ final class HiddenDirectory: Sendable {
   /// - Parameter isOver: whether the deadline has passed; fencing is tried once in any case.
   func fence(isOver: () -> Bool) throws(Trouble) {
     for _ in 0..<Self.mostTries {
-      let isFenced: Bool = try calling { () throws(Errno) in try fenceOnce() }
+      let isFenced: Bool = try Trouble.wrapping { () throws(Errno) in try fenceOnce() }
       if isFenced { return }
       if isOver() { break }
       Processes.yield()
@@ -215,7 +205,7 @@ final class HiddenDirectory: Sendable {
   /// Removes the directory with its content; false if a bound was reached first.
   func remove(_ removal: inout TreeRemoval, isOver: () -> Bool) throws(Trouble) -> Bool {
     try fence(isOver: isOver)
-    let isEmpty: Bool = try calling { () throws(Errno) in try discard(&removal) }
+    let isEmpty: Bool = try Trouble.wrapping { () throws(Errno) in try discard(&removal) }
     guard isEmpty else { return false }
     try end()
     return true
@@ -246,7 +236,7 @@ final class HiddenDirectory: Sendable {
   /// Throws if the directory contains a file that the access did not make.
   func refuseOthers() throws(Trouble) {
     let own = [maker.marker, maker.identity]
-    let others: [[CChar]] = try calling { () throws(Errno) in
+    let others: [[CChar]] = try Trouble.wrapping { () throws(Errno) in
       try names(most: 1) { name in
         !isMovedOut(name) && !own.contains { $0 == String(validatingCString: name) }
       }

@@ -77,11 +77,7 @@ package final class Attachment {
     guard durability == .power, !Mutants.has(.noFileSync) else {
       return attachment
     }
-    do throws(Errno) {
-      try attachment.file.sync()
-    } catch {
-      throw .system(error)
-    }
+    try CopyFailure.wrapping { () throws(Errno) in try attachment.file.sync() }
     return attachment
   }
 
@@ -133,11 +129,8 @@ package final class Attachment {
     var tries = 0
     while true {
       let name = container.options.environment.randomName()
-      let staging: OpenDirectory
-      do throws(Errno) {
-        staging = try container.staging.directory()
-      } catch {
-        throw .system(error)
+      let staging = try CopyFailure.wrapping { () throws(Errno) in
+        try container.staging.directory()
       }
       do throws(Errno) {
         let file = try staging.descriptor.open(

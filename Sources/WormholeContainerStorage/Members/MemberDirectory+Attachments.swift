@@ -10,7 +10,7 @@ extension MemberDirectory {
   }
 
   /// The reason why the file of a message is not as it was sent.
-  package enum AttachmentProblem: Error, Hashable {
+  package enum AttachmentProblem: SystemFailure, Hashable {
     case system(Errno)
     case missing
     case refused(String)
@@ -59,9 +59,15 @@ extension MemberDirectory {
     _ name: String, size: Int, checksum: UInt32, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
     let opened = try openAttachment(name, size: size)
+    try verify(opened.file, size: size, checksum: checksum, report)
+  }
+
+  private func verify(
+    _ file: borrowing Descriptor, size: Int, checksum: UInt32, _ report: FileCopy.Report
+  ) throws(AttachmentProblem) {
     let found: UInt32
     do throws(CopyFailure) {
-      found = try FileCopy.checksum(of: opened.file, size: size, report)
+      found = try FileCopy.checksum(of: file, size: size, report)
     } catch {
       throw AttachmentProblem(error, size)
     }
@@ -94,7 +100,7 @@ extension MemberDirectory {
   package func takeAttachment(
     _ taking: TakeOptions, to path: UserPath, _ report: FileCopy.Report
   ) throws(AttachmentProblem) {
-    let parent = try openParent(of: path)
+    let parent = try AttachmentProblem.wrapping { () throws(Errno) in try path.openParent() }
     if container.options.sharing == .group {
       return try takeOpened(taking, to: parent, path.name, report)
     }
@@ -119,7 +125,7 @@ extension MemberDirectory {
   package func copyAttachment(
     _ taking: TakeOptions, to path: UserPath, _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> HandedCopy {
-    let parent = try openParent(of: path)
+    let parent = try AttachmentProblem.wrapping { () throws(Errno) in try path.openParent() }
     let opened = try openAttachment(taking.name, size: taking.size)
     let copy = try copyOut(opened.file, taking, to: parent, path.name, report)
     // The lock was for other copiers; now the file is the user's.
@@ -159,13 +165,7 @@ extension MemberDirectory {
     _ file: borrowing Descriptor, _ taking: TakeOptions, to parent: borrowing Descriptor,
     _ name: String, _ report: FileCopy.Report
   ) throws(AttachmentProblem) -> Bool {
-    let found: UInt32
-    do throws(CopyFailure) {
-      found = try FileCopy.checksum(of: file, size: taking.size, report)
-    } catch {
-      throw AttachmentProblem(error, taking.size)
-    }
-    guard found == taking.checksum else { throw .damaged("its checksum is wrong") }
+    try verify(file, size: taking.size, checksum: taking.checksum, report)
     let hidden = hiddenName(of: taking, in: parent)
     do throws(Errno) {
       guard taking.isReplacing else {
@@ -186,14 +186,6 @@ extension MemberDirectory {
     // If the name already led to this file, the rename leaves both names.
     try? parent.unlink(hidden)
     return true
-  }
-
-  private func openParent(of path: UserPath) throws(AttachmentProblem) -> Descriptor {
-    do throws(Errno) {
-      return try path.openParent()
-    } catch {
-      throw .system(error)
-    }
   }
 
   private func publish(
@@ -223,17 +215,11 @@ extension MemberDirectory {
     // Checked before copying, because a copy may take long.
     if !taking.isReplacing, (try? parent.status(of: name)) != nil { throw .system(.fileExists) }
     var hidden = hiddenName(of: taking, in: parent)
-    let copy: Descriptor
-    do throws(Errno) {
-      if let first = try makeCopy(hidden, in: parent) {
-        copy = first
-      } else {
-        hidden = Sharing.hiddenName(container.options.environment)
-        guard let second = try makeCopy(hidden, in: parent) else { throw Errno.fileExists }
-        copy = second
-      }
-    } catch {
-      throw .system(error)
+    let copy = try AttachmentProblem.wrapping { () throws(Errno) -> Descriptor in
+      if let first = try makeCopy(hidden, in: parent) { return first }
+      hidden = Sharing.hiddenName(container.options.environment)
+      guard let second = try makeCopy(hidden, in: parent) else { throw .fileExists }
+      return second
     }
     let failure: AttachmentProblem?
     do throws(Errno) {
