@@ -29,7 +29,7 @@ extension Proxy {
   /// Removes a message that waits, and its file: its sender's machine sends both again.
   package func remove(waiting name: MessageName) throws(WormholeError) {
     _ = try naming("put back message", name.id, at: home, home.remove(name.text, from: .inbox))
-    removeRest(of: name)
+    home.dropFile(of: name)
   }
 
   /// Lets the directory stand for a member of another machine than before.

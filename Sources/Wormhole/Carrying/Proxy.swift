@@ -117,7 +117,7 @@ package final class Proxy: Sendable {
         try forgetReasons()
       }
       try settlement.end(claimed, MessageEnd(status))
-      removeRest(of: name)
+      home.dropFile(of: name)
     } catch {
       guard error.code == .superseded else { throw error }
       isOurs = false
@@ -193,16 +193,6 @@ package final class Proxy: Sendable {
     try naming("sync", name, at: home) { () throws(Errno) in
       for part in [MemberDirectory.Part.claimed, .inbox] { try home.makeDurable(part) }
       if !isQueue { try home.makeDurable(.receipts) }
-    }
-  }
-
-  func removeRest(of name: MessageName) {
-    do throws(Errno) {
-      _ = try home.remove(name.fileName, from: .files)
-    } catch {
-      carrier.container.log(
-        .warning, "cannot remove the file of message '\(name.id)': \(error)",
-        about: LogSubject(member: self.name, message: name.id), because: error)
     }
   }
 

@@ -63,6 +63,17 @@ extension MemberDirectory {
     try move(claimed.name.text, from: .inbox, .claimed, as: claimed.text)
   }
 
+  /// Removes the file of a settled message.
+  func dropFile(of name: MessageName) {
+    do throws(Errno) {
+      _ = try remove(name.fileName, from: .files)
+    } catch {
+      container.log(
+        .warning, "cannot remove the file of message '\(name.id)': \(error)",
+        about: LogSubject(member: self.name, message: name.id), because: error)
+    }
+  }
+
   /// Returns the location of a message; nil if the message is settled.
   func place(of sent: SentName) throws(Errno) -> MessageLocation? {
     var place: MessageLocation?

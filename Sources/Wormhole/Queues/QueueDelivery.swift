@@ -118,7 +118,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
     do throws(WormholeError) {
       try end(isRepeatable: true) { (claimed) throws(WormholeError) in
         try worker.settlement.end(claimed, .ok, size: size)
-        worker.dropFile(of: name, header)
+        if header.file != nil { worker.queue.dropFile(of: name) }
       }
     } catch {
       if error.code == .superseded { dropCopies() }

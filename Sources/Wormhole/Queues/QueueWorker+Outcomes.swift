@@ -16,18 +16,6 @@ extension QueueWorker {
     leaveIfDone()
   }
 
-  /// Removes the file of a settled message.
-  func dropFile(of name: MessageName, _ header: MessageFile.Header) {
-    guard header.file != nil else { return }
-    do throws(Errno) {
-      _ = try queue.remove(name.fileName, from: .files)
-    } catch {
-      container.log(
-        .warning, "cannot remove the file of message '\(name.id)': \(error)",
-        about: LogSubject(member: queue.name, message: name.id), because: error)
-    }
-  }
-
   func failed(
     _ claimed: ClaimedName, attempt: Int, _ reason: String
   ) throws(WormholeError) {

@@ -355,7 +355,7 @@ final class QueueWorker: Stoppable {
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
     if header.hasExpired(claimed.name, isRepeated: claimed.isRepeated, by: present) {
       try settlement.end(claimed, .expired)
-      dropFile(of: claimed.name, header)
+      if header.file != nil { queue.dropFile(of: claimed.name) }
       return letGo(claimed)
     }
     guard claimed.name.count == 1, contents.document.count == 1 else {

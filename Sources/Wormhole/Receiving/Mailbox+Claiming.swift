@@ -119,7 +119,7 @@ extension Mailbox {
   ) {
     do throws(WormholeError) {
       try end(claimed, .expired)
-      dropFile(of: claimed.name, header)
+      if header.file != nil { home.dropFile(of: claimed.name) }
     } catch {
       guard error.code == .superseded else {
         let longest = state.withLock { $0.machine.settings.longestDelay }

@@ -13,17 +13,6 @@ extension Mailbox {
   ) throws(WormholeError) {
     try container.verifyFile(of: claimed, header, in: home) { self.isClosed }
   }
-
-  /// Removes the file of a settled message.
-  func dropFile(of name: MessageName, _ header: MessageFile.Header) {
-    guard header.file != nil else { return }
-    do throws(Errno) {
-      _ = try home.remove(name.fileName, from: .files)
-    } catch {
-      log(
-        .warning, "cannot remove the file of message '\(name.id)': \(error)", name, because: error)
-    }
-  }
 }
 
 extension SharedContainer {

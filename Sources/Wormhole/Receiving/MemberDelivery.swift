@@ -412,7 +412,7 @@ final class MemberDelivery: Sendable {
         throw error
       }
       ending.hasEnded = true
-      mailbox.dropFile(of: claimed.name, header)
+      if header.file != nil { mailbox.home.dropFile(of: claimed.name) }
       mailbox.closed(self, record)
     }
   }
