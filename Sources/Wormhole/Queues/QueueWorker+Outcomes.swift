@@ -30,13 +30,16 @@ extension QueueWorker {
     _ claimed: ClaimedName, attempts: Int, _ reason: String
   ) throws(WormholeError) {
     do throws(WormholeError) {
-      try bury(claimed, attempts: attempts, reason)
+      try settlement.giveUp(claimed, attempts: attempts, reason)
     } catch {
       if error.code != .superseded {
         hold(claimed, .nanoseconds(settings.longestDelay), .failed)
       }
       throw error
     }
+    container.log(
+      .error, "dead-lettered message '\(claimed.name.id)' of queue '\(queue.name)': \(reason)",
+      about: LogSubject(member: queue.name, message: claimed.name.id))
   }
 
   func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) {
@@ -46,15 +49,6 @@ extension QueueWorker {
       log(.error, error, claimed.name)
     }
     letGo(claimed)
-  }
-
-  private func bury(
-    _ claimed: ClaimedName, attempts: Int, _ reason: String
-  ) throws(WormholeError) {
-    try settlement.giveUp(claimed, attempts: attempts, reason)
-    container.log(
-      .error, "dead-lettered message '\(claimed.name.id)' of queue '\(queue.name)': \(reason)",
-      about: LogSubject(member: queue.name, message: claimed.name.id))
   }
 
   func requeue(
@@ -103,11 +97,11 @@ extension QueueWorker {
 
   func putBack(_ held: HeldClaim) {
     do throws(WormholeError) {
-      try putBack(held.claimed, after: held.end)
+      // After an error the claim is held again: otherwise another worker would return the message
+      // after the handling deadline.
+      try requeue(held.claimed, held.end, after: .zero)
     } catch {
       log(.error, error, held.claimed.name)
-      // Otherwise another worker returns the message after the handling deadline.
-      if error.code != .superseded { hold(held.claimed, .seconds(1), held.end) }
     }
     letGo(held.claimed)
   }
