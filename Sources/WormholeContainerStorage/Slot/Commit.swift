@@ -50,35 +50,39 @@ struct Commit {
     if isDurable || isErasing || mustSync() {
       return try runSynced(bytes)
     }
-    do throws(Errno) {
-      try stage(bytes, sync: false)
-    } catch {
-      if error == .noSuchFile { return .superseded }
-      try? staging.descriptor.unlink(Self.next)
-      throw error
-    }
+    guard try isStaged(bytes, sync: false) else { return .superseded }
     if let outcome = try publish(isSynced: false) { return outcome }
     try? staging.descriptor.unlink(Self.next)
     return try runSynced(bytes)
   }
 
-  private mutating func runSynced(
-    _ bytes: [UInt8], isSecondTry: Bool = false
-  ) throws(Errno) -> CommitOutcome {
+  private mutating func runSynced(_ bytes: [UInt8]) throws(Errno) -> CommitOutcome {
     let syncs = !Mutants.has(.noFileSync)
     renewsKept = false
     var bytes = bytes
     if syncs { BinaryPropertyList.markSynced(&bytes) }
     do throws(Errno) {
-      try stage(bytes, sync: syncs)
+      guard try isStaged(bytes, sync: syncs) else { return .superseded }
     } catch {
-      if error == .noSuchFile { return .superseded }
-      try? staging.descriptor.unlink(Self.next)
-      guard syncs, !isSecondTry, error == .inputOutput else { throw error }
+      guard syncs, error == .inputOutput else { throw error }
       // After a failed write the kernel discards the data: only a new file can be trusted.
-      return try runSynced(bytes, isSecondTry: true)
+      guard try isStaged(bytes, sync: true) else { return .superseded }
     }
     return try publish(isSynced: true) ?? .superseded
+  }
+
+  /// Stages the new value; false if the directory has been taken away.
+  ///
+  /// After an error no file stays.
+  private mutating func isStaged(_ bytes: [UInt8], sync: Bool) throws(Errno) -> Bool {
+    do throws(Errno) {
+      try stage(bytes, sync: sync)
+      return true
+    } catch {
+      if error == .noSuchFile { return false }
+      try? staging.descriptor.unlink(Self.next)
+      throw error
+    }
   }
 
   private mutating func stage(_ bytes: [UInt8], sync: Bool) throws(Errno) {
