@@ -42,10 +42,7 @@ extension Verb {
         "take over from a program suspended for 60 seconds"),
     ]
   ) { invocation in
-    try Interruption.prepare()
-    var status: Int32?
-    let busy = try invocation.conflictStatus()
-    do {
+    try invocation.runCommand { status in
       guard let kind = CoordinatedKind(rawValue: invocation.operands[0]) else {
         throw Failure.usage(
           "cannot coordinate a '\(invocation.operands[0])': KIND is read or write")
@@ -59,11 +56,6 @@ extension Verb {
           status = try Programs.run(invocation.command, settings).code
         }
       }
-      return status ?? ExitCode.neverRan.rawValue
-    } catch {
-      guard let status else { throw Failure(neverRan: error, ifBusy: busy) }
-      invocation.output.tell(Failure(error))
-      return status
     }
   }
 }

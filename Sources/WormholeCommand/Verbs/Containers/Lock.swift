@@ -35,10 +35,7 @@ extension Verb {
         "take over from a holder suspended for 60 seconds"),
     ]
   ) { invocation in
-    try Interruption.prepare()
-    var status: Int32?
-    let busy = try invocation.conflictStatus()
-    do {
+    try invocation.runCommand { status in
       let deadline = try invocation.deadline(.timeout)
       let takeOverAfter = try invocation.seconds(.takeOverAfter)
       // A lock with an empty name would be shared by all callers that mean another name.
@@ -55,11 +52,6 @@ extension Verb {
       if wasSuperseded {
         invocation.output.warn("the lock was taken over while the command ran")
       }
-      return status ?? ExitCode.neverRan.rawValue
-    } catch {
-      guard let status else { throw Failure(neverRan: error, ifBusy: busy) }
-      invocation.output.tell(Failure(error))
-      return status
     }
   }
 }
@@ -103,23 +95,37 @@ extension Invocation {
 }
 
 extension Invocation {
+  /// Returns the status of CMD, which the body runs under a lock or an access.
+  ///
+  /// An error before the start of CMD is thrown, with the status for a conflict if a time limit has
+  /// passed. A later error is only reported.
+  func runCommand(_ body: (inout Int32?) throws -> Void) throws -> Int32 {
+    try Interruption.prepare()
+    var status: Int32?
+    let busy = try conflictStatus()
+    do {
+      try body(&status)
+      return status ?? ExitCode.neverRan.rawValue
+    } catch {
+      guard let status else {
+        var failure = Failure(neverRan: error)
+        if (error as? WormholeError)?.code == .timedOut { failure.status = busy }
+        throw failure
+      }
+      output.tell(Failure(error))
+      return status
+    }
+  }
+
   /// Returns the exit status for a time limit that passes while another process holds a lock.
   ///
   /// The status is not 1, which most programs use for their own failures.
-  func conflictStatus() throws(Failure) -> Int32 {
+  private func conflictStatus() throws(Failure) -> Int32 {
     guard let status = try number(.conflictStatus) else { return ExitCode.tryAgain.rawValue }
     guard status <= 255 else {
       throw .usage("cannot use \(Option.conflictStatus.usage): the greatest exit status is 255")
     }
     return Int32(status)
-  }
-}
-
-extension Failure {
-  /// As `init(neverRan:)`, with a status for a time limit that has passed.
-  init(neverRan error: any Error, ifBusy status: Int32) {
-    self.init(neverRan: error)
-    if (error as? WormholeError)?.code == .timedOut { self.status = status }
   }
 }
 
