@@ -4,7 +4,7 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// A message of a queue that this worker has claimed, from the claim to its outcome.
-final class QueueDelivery: MessageSource, SharedClaim {
+final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   private let worker: QueueWorker
   private let contents: Contents
   /// The file's size in bytes.
@@ -45,6 +45,7 @@ final class QueueDelivery: MessageSource, SharedClaim {
   var from: String? { name.senderName }
   var header: MessageFile.Header { contents.document.header }
   var isUrgent: Bool { name.isUrgent }
+  var messageClaim: any MessageClaim { self }
   var file: ReceivedFile? { header.file.map { ReceivedFile(self, contents, $0) } }
   var home: MemberDirectory { worker.queue }
   var fileName: String { name.fileName }

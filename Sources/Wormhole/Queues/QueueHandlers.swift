@@ -55,7 +55,7 @@ extension FollowingWorker {
     do throws(WormholeError) {
       try message.fail("\(error)")
     } catch {
-      message.source.log(error)
+      message.source.messageClaim.log(error)
     }
   }
 }

@@ -4,7 +4,7 @@ internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// A message that a test has made, and the result of handling the message.
-package final class MadeMessage: MessageSource {
+package final class MadeMessage: MessageSource, MessageClaim {
   /// The result of handling a message.
   package enum End: Sendable { case acknowledged, failed(String), putBack }
 
@@ -33,6 +33,7 @@ package final class MadeMessage: MessageSource {
   package var end: End? { handled.withLock { $0 } }
 
   var file: ReceivedFile? { madeFile.map { ReceivedFile($0, of: self) } }
+  var messageClaim: any MessageClaim { self }
 
   func acknowledge(_ index: Int, takingNext: Bool) -> MemberDelivery.StartedAttempt? {
     handled.withLock { $0 = .acknowledged }

@@ -41,7 +41,7 @@ public final class Message: Sendable {
   deinit {
     // No other reference is left that could change the flag.
     guard !isFinished.load(ordering: .acquiring) else { return }
-    source.abandon(batchIndex, attempt: attempt)
+    source.messageClaim.abandon(batchIndex, attempt: attempt)
   }
 
   static let abandoned = "the message was received and never acknowledged"
@@ -112,7 +112,7 @@ public final class Message: Sendable {
           try delivery.acknowledge(batchIndex, takingNext: takingNext)
         }
       }
-      return try source.acknowledge(batchIndex, takingNext: takingNext)
+      return try source.messageClaim.acknowledge(batchIndex, takingNext: takingNext)
     } catch {
       if ![.superseded, .notJoined].contains(error.code) {
         isFinished.store(false, ordering: .releasing)
@@ -127,7 +127,7 @@ public final class Message: Sendable {
   /// - Parameter reason: the reason, stored with the dead letter and reported to the sender.
   public func fail(_ reason: String) throws(WormholeError) {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    try source.fail(batchIndex, attempt: attempt, reason)
+    try source.messageClaim.fail(batchIndex, attempt: attempt, reason)
   }
 
   /// Requeues the message for the next receiver, as if never given out: no attempt is counted.
@@ -138,14 +138,14 @@ public final class Message: Sendable {
   /// - Parameter pause: the time before the redelivery.
   public func requeue(after pause: Duration = .zero) {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    source.putBack(batchIndex, .undone, after: pause)
+    source.messageClaim.putBack(batchIndex, .undone, after: pause)
   }
 
   /// Requeues the message because its receiver ends while its handler has it: no attempt is
   /// counted, and the message is marked as redelivered.
   package func interrupt() {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    source.putBack(batchIndex, .interrupted, after: .zero)
+    source.messageClaim.putBack(batchIndex, .interrupted, after: .zero)
   }
 
   /// Starts the handling deadline of a queue's message anew.
@@ -154,7 +154,7 @@ public final class Message: Sendable {
   /// ``WormholeError/Code-swift.struct/superseded`` if the deadline has passed and the message is
   /// another worker's.
   public func renew() throws(WormholeError) {
-    if !hasEnded { try source.renew() }
+    if !hasEnded { try source.messageClaim.renew() }
   }
 
   /// Returns the message to another process.
@@ -163,7 +163,7 @@ public final class Message: Sendable {
   /// once.
   package func unclaim(_ end: AttemptEnd = .undone) throws(WormholeError) {
     guard !isFinished.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    try source.unclaim(batchIndex, end)
+    try source.messageClaim.unclaim(batchIndex, end)
   }
 
   /// As ``acknowledge()``, but an acknowledgement refused by the system is tried until it
@@ -176,10 +176,10 @@ public final class Message: Sendable {
     do throws(WormholeError) {
       return try acknowledge(takingNext: takingNext)
     } catch {
-      source.log(error)
+      source.messageClaim.log(error)
       guard ![.superseded, .notJoined].contains(error.code) else { return nil }
       isFinished.store(true, ordering: .releasing)
-      source.endLater()
+      source.messageClaim.endLater()
       return nil
     }
   }

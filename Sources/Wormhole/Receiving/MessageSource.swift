@@ -1,7 +1,7 @@
 internal import WormholeContainerStorage
 internal import WormholeSyscalls
 
-/// The origin of a message, which the receiver's calls go to: a file of an inbox, or a test.
+/// The origin of a message: a file of an inbox or of a queue, or a test.
 protocol MessageSource: Sendable {
   var id: String { get }
   var from: String? { get }
@@ -15,7 +15,11 @@ protocol MessageSource: Sendable {
   func value<Value: Decodable & Sendable>(
     _ index: Int, as type: Value.Type
   ) throws(WormholeError) -> Value
+  var messageClaim: any MessageClaim { get }
+}
 
+/// The claim of a message, which the receiver's calls go to.
+protocol MessageClaim: Sendable {
   func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> MemberDelivery
     .StartedAttempt?
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError)
@@ -53,33 +57,18 @@ struct OpenedMessage: MessageSource {
     try contents.value(index, as: type)
   }
 
-  func acknowledge(_ index: Int, takingNext: Bool) throws(WormholeError) -> MemberDelivery
-    .StartedAttempt?
-  {
-    try delivery.acknowledge(index, takingNext: takingNext)
-  }
+  var messageClaim: any MessageClaim { delivery }
+}
 
-  func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
-    try delivery.fail(index, attempt: attempt, reason)
-  }
-
-  func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration) {
-    delivery.putBack(index, end, after: pause)
-  }
-
-  func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
-    try delivery.unclaim(index, end)
-  }
-
+extension MemberDelivery: MessageClaim {
   func renew() {}
 
   func abandon(_ index: Int, attempt: Int) {
-    guard delivery.mailbox.container.storage.isOwned else { return }
-    delivery.mailbox.abandon(delivery, index, attempt)
+    guard mailbox.container.storage.isOwned else { return }
+    mailbox.abandon(self, index, attempt)
   }
 
-  func endLater() { delivery.endLater() }
-  func log(_ error: WormholeError) { delivery.mailbox.log(.error, error, delivery.name) }
+  func log(_ error: WormholeError) { mailbox.log(.error, error, name) }
 }
 
 /// A file held by one receiver; on its release, the messages not given out go to other receivers.
