@@ -25,9 +25,7 @@ extension AccessDirectory {
   ) throws(WormholeError) -> PresenterName {
     let subject = entry.paths.first?.text ?? ""
     do throws(Errno) {
-      guard let bytes = try? entry.encoded(), bytes.count <= PresenterEntry.largestFile else {
-        throw .invalidArgument
-      }
+      guard let bytes = try? entry.encoded() else { throw .invalidArgument }
       removeLeftovers()
       let home = try directory(openSlot())
       let name = PresenterName(

@@ -61,9 +61,7 @@ extension PresenterEntry {
       "guest": .string(guest),
       "mindsReaders": .boolean(mindsReaders),
     ]
-    var limits = PropertyListLimits.default
-    limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+    return try entries.encoded(atMost: Self.largestFile)
   }
 
   /// Nil if the bytes do not have this form.

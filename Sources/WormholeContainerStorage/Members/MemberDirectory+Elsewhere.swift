@@ -73,9 +73,7 @@ package struct Elsewhere: Hashable, Sendable {
     if !before.isEmpty { entries[Key.before] = .array(before.map { .string($0) }) }
     if isSettling { entries[Key.settling] = true }
     // A larger file would not be read, and would name no home.
-    var limits = PropertyListLimits.default
-    limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+    return try entries.encoded(atMost: Self.largestFile)
   }
 
   /// The reason for refusing what only the home of the member can do.
@@ -112,12 +110,7 @@ extension MemberDirectory {
   /// presence.
   package func write(_ elsewhere: Elsewhere) throws(WormholeError) {
     let operation = "store the home of"
-    let bytes: [UInt8]
-    do {
-      bytes = try elsewhere.encoded()
-    } catch {
-      throw WormholeError(.tooLarge, operation, name, because: "\(error)")
-    }
+    let bytes = try encoding(operation, name) { try elsewhere.encoded() }
     try naming(operation, name, at: self) { () throws(Errno) in
       try container.replace(Self.elsewhereName, in: home.descriptor, by: bytes, sync: true)
       try home.sync.sync(home.descriptor)

@@ -89,9 +89,7 @@ package struct MemberProfile: Equatable, Sendable {
       "started": .unsigned(started), "program": .string(program), "since": .date(since),
       "info": .dictionary(info.mapValues { .string($0) }),
     ]
-    var limits = PropertyListLimits.default
-    limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+    return try entries.encoded(atMost: Self.largestFile)
   }
 
   /// The process that has joined, and its visible state.
@@ -146,12 +144,7 @@ extension MemberDirectory {
   ///
   /// Only the holder of the presence may call this, so no two processes write at once.
   package func write(_ profile: MemberProfile) throws(WormholeError) {
-    let bytes: [UInt8]
-    do {
-      bytes = try profile.encoded()
-    } catch {
-      throw WormholeError(.tooLarge, "write profile of", name, because: "\(error)")
-    }
+    let bytes = try encoding("write profile of", name) { try profile.encoded() }
     try naming("write profile of", name, at: self) { () throws(Errno) in
       try container.staging.withFile(bytes) { staged, _ throws(Errno) in try exchangeIn(staged) }
     }

@@ -63,9 +63,7 @@ package struct MemberStart: Equatable, Sendable {
       "environment": .dictionary(environment.mapValues { .string($0) }),
     ]
     entries["directory"] = directory.map { .string($0) }
-    var limits = PropertyListLimits.default
-    limits.bytes = Self.largestFile
-    return try BinaryEncoder(limits: limits).encode(PropertyListValue.dictionary(entries))
+    return try entries.encoded(atMost: Self.largestFile)
   }
 
   /// Whether the kernel takes the whole text: a zero byte would end the text.
@@ -157,12 +155,8 @@ extension MemberDirectory {
   /// disk.
   package func write(_ start: MemberStart) throws(WormholeError) {
     let operation = "register the launch command of"
-    let bytes: [UInt8]
-    do {
-      bytes = try start.encoded(for: name)
-    } catch {
-      throw WormholeError(
-        .tooLarge, operation, name, because: "\(error)", hint: "store large arguments in a file")
+    let bytes = try encoding(operation, name, hint: "store large arguments in a file") {
+      try start.encoded(for: name)
     }
     guard let place = try startPlace(making: true) else { return }
     try naming(operation, name) { () throws(Errno) in
