@@ -123,13 +123,10 @@ extension AccessPath {
   }
 
   private static func followed(_ path: String) throws(Errno) -> AccessPath? {
-    let file: Descriptor
-    do throws(Errno) {
-      file = try Descriptor.open(following: path, [.path])
-    } catch {
-      guard error.leadsNowhere else { throw error }
-      return nil
-    }
+    guard
+      let file = try ignoring(
+        Errno.nowhere, { () throws(Errno) in try Descriptor.open(following: path, [.path]) })
+    else { return nil }
     return AccessPath(try real(file))
   }
 
@@ -167,12 +164,8 @@ extension AccessPath {
   private static func isLink(
     _ name: String, in parent: borrowing Descriptor
   ) throws(Errno) -> Bool {
-    do throws(Errno) {
-      return try parent.status(of: name).kind == .symbolicLink
-    } catch {
-      guard error.leadsNowhere else { throw error }
-      return false
-    }
+    let status = try ignoring(Errno.nowhere) { () throws(Errno) in try parent.status(of: name) }
+    return status?.kind == .symbolicLink
   }
 
   /// Returns the kernel's path of an open file.
@@ -183,8 +176,8 @@ extension AccessPath {
 }
 
 extension Errno {
-  /// Whether this user finds no file at the end of a path, now or later.
-  var leadsNowhere: Bool {
-    [.noSuchFile, .notADirectory, .tooManyLinks, .accessDenied, .nameTooLong].contains(self)
-  }
+  /// The errors by which this user finds no file at the end of a path, now or later.
+  static let nowhere: Set<Errno> = [
+    .noSuchFile, .notADirectory, .tooManyLinks, .accessDenied, .nameTooLong,
+  ]
 }

@@ -72,14 +72,13 @@ package final class Arbiters: Sendable {
     guard let groups = try groupsDirectory(), groups.isAtOrAbove(path) else { return nil }
     let rest = path.text.utf8.dropFirst(groups.text.utf8.count).drop { $0 == UInt8(ascii: "/") }
     let name = String(decoding: rest.prefix { $0 != UInt8(ascii: "/") }, as: UTF8.self)
-    do throws(Errno) {
-      let status = try Descriptor.status(ofPath: groups.text + "/" + name)
-      // Anything that is not a directory belongs to no group.
-      return status.kind == .directory ? EscapedName.unescape(name) : nil
-    } catch {
-      guard error.leadsNowhere else { throw WormholeError(error, "coordinate", path.text) }
-      return nil
+    let status = try naming("coordinate", path.text) { () throws(Errno) in
+      try ignoring(Errno.nowhere) { () throws(Errno) in
+        try Descriptor.status(ofPath: groups.text + "/" + name)
+      }
     }
+    // Anything that is not a directory belongs to no group.
+    return status?.kind == .directory ? EscapedName.unescape(name) : nil
   }
 
   /// A group's container records whether several users share it; without a record, both ways are
