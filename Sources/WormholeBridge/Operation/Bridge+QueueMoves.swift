@@ -55,15 +55,13 @@ extension Bridge {
 
   func moveQueues(_ now: Instant) {
     for (name, entry) in queues.entries {
-      do throws(WormholeError) {
+      attempt(queue: name) { () throws(WormholeError) in
         if let heir = entry.heir {
           try leave(queue: name, entry, to: heir)
         } else {
           try settle(queue: name)
           if let machine = entry.move { try move(queue: name, entry, to: machine, now) }
         }
-      } catch {
-        note(conflict: error, aboutQueue: name)
       }
     }
   }
@@ -140,7 +138,7 @@ extension Bridge {
 
   /// Takes a queue whose home has become this machine.
   func inherit(queue name: String, _ heir: Heartbeat.Heir, from machine: String) {
-    do throws(WormholeError) {
+    attempt(queue: name) { () throws(WormholeError) in
       let home = try carrier.home(ofQueue: name)
       let known = queues.entries[name]
       let term = known?.term ?? home?.term ?? -1
@@ -163,8 +161,6 @@ extension Bridge {
       queues.settled.remove(name)
       link?.nextBeat = .longAgo
       try settle(queue: name)
-    } catch {
-      note(conflict: error, aboutQueue: name)
     }
   }
 
@@ -200,14 +196,12 @@ extension Bridge {
     guard var entry = queues.entries[name], entry.term == heir.term,
       follows(entry, machine), evicted[heir.machine] == nil
     else { return }
-    do throws(WormholeError) {
+    attempt(queue: name) { () throws(WormholeError) in
       entry.heir = heir.machine
       entry.before = Elsewhere.joined(heir.before, entry.before)
       guard try replace(queue: name, by: entry) else { return }
       queues.free.remove(name)
       try leave(queue: name, entry, to: heir.machine)
-    } catch {
-      note(conflict: error, aboutQueue: name)
     }
   }
 

@@ -79,14 +79,12 @@ extension Bridge {
         // The proxy was opened again: the queue's directory may be another one by now.
         heard[name] = one.heard
       } else {
-        do throws(WormholeError) {
+        let isBack = attempt(queue: name) { () throws(WormholeError) in
           // The former home has the messages again.
           try one.queue.giveBack()
           queues.conflicts[name] = nil
-        } catch {
-          note(conflict: error, aboutQueue: name)
-          continue
         }
+        guard isBack else { continue }
       }
       one.queue.stop()
       queues.worked[name] = nil
@@ -95,13 +93,11 @@ extension Bridge {
       guard case .queue(let name) = proxy.resident, queues.worked[name] == nil,
         let machine = proxy.machine
       else { continue }
-      do throws(WormholeError) {
+      attempt(queue: name) { () throws(WormholeError) in
         queues.worked[name] = QueueTraffic.BorrowedQueue(
           machine: machine, queue: try WorkedQueue(proxy), heard: heard[name] ?? now)
         queues.conflicts[name] = nil
         pair(machine)?.isDirty = true
-      } catch {
-        note(conflict: error, aboutQueue: name)
       }
     }
   }
@@ -177,13 +173,11 @@ extension Bridge {
   private func lend(_ name: String, to machine: String, _ work: WorkerStatement) {
     let lender = QueueTraffic.Lender(queue: name, machine: machine)
     if queues.lenders[lender] == nil, queues.settled.contains(name) {
-      do throws(WormholeError) {
+      attempt(queue: name) { () throws(WormholeError) in
         queues.lenders[lender] = try LentQueue(name, container) { [news] in
           news.note(lentTo: machine)
         }
         queues.conflicts[name] = nil
-      } catch {
-        note(conflict: error, aboutQueue: name)
       }
     }
     guard let queue = queues.lenders[lender] else {
@@ -207,12 +201,22 @@ extension Bridge {
     }
   }
 
-  func note(conflict error: WormholeError, aboutQueue name: String) {
-    if queues.conflicts[name] != error.reason {
-      // Workers end with their messages soon.
-      log(error.code == .nameTaken ? .notice : .warning, "\(error)")
+  /// Runs the body; its error becomes the conflict of a queue.
+  ///
+  /// - Returns: false after an error.
+  @discardableResult
+  func attempt(queue name: String, _ body: () throws(WormholeError) -> Void) -> Bool {
+    do throws(WormholeError) {
+      try body()
+      return true
+    } catch {
+      if queues.conflicts[name] != error.reason {
+        // Workers end with their messages soon.
+        log(error.code == .nameTaken ? .notice : .warning, "\(error)")
+      }
+      queues.conflicts[name] = error.reason
+      return false
     }
-    queues.conflicts[name] = error.reason
   }
 
   /// Sends to the home of a queue from now on, and works for the home.
@@ -223,7 +227,7 @@ extension Bridge {
     let entry = queues.entries[name]
     if let entry, !entry.ends(withHome: machine, term) { return }
     queues.homes[name] = machine
-    do throws(WormholeError) {
+    attempt(queue: name) { () throws(WormholeError) in
       let known = residents[.queue(name)]?.machine
       let proxy = try residents.proxy(ofQueue: name, on: machine, term: term) { present in
         // Two machines that both state the queue are a conflict.
@@ -244,8 +248,6 @@ extension Bridge {
         try queues.worked[name]?.queue.giveBack()
         look(atQueue: name, now)
       }
-    } catch {
-      note(conflict: error, aboutQueue: name)
     }
   }
 
