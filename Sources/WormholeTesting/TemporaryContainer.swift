@@ -69,12 +69,7 @@ var temporaryParent: String {
 
 /// Removes the content of a directory, whatever bytes the names contain.
 func removeContents(_ directory: borrowing Descriptor) throws(Errno) {
-  var names: [[CChar]] = []
-  try directory.forEachName { name throws(Errno) in
-    names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
-    return true
-  }
-  for name in names {
+  for name in try directory.names(most: .max) {
     if try directory.status(of: name).kind == .directory {
       try removeContents(directory.open(name, .readOnlyDirectory))
       try directory.removeDirectory(name)

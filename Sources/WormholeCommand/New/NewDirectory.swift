@@ -41,12 +41,7 @@ struct NewDirectory: ~Copyable {
   private static func emptyDirectory(_ path: String) throws(WormholeError) -> Descriptor {
     do throws(Errno) {
       let directory = try Descriptor.open(path: path, .readOnlyDirectory)
-      var isEmpty = true
-      try directory.forEachName { _ in
-        isEmpty = false
-        return false
-      }
-      if isEmpty { return directory }
+      if try directory.names(most: 1).isEmpty { return directory }
     } catch {
       throw WormholeError(error, operation, path)
     }

@@ -148,9 +148,7 @@ final class HiddenDirectory: Sendable {
     }
     let isMarked: Bool = try Trouble.wrapping { () throws(Errno) in try hasMarker() }
     if isMarked { return }
-    let files: [[CChar]] = try Trouble.wrapping { () throws(Errno) in
-      try directory.names(most: 1) { _ in true }
-    }
+    let files = try Trouble.wrapping { () throws(Errno) in try directory.names(most: 1) }
     guard files.isEmpty else { throw .unproven("the marker of the access is missing") }
   }
 
@@ -191,7 +189,7 @@ final class HiddenDirectory: Sendable {
   /// Moves each entry by a single rename: the owner never sees a partly removed directory.
   private func moveOut(of made: consuming Descriptor) throws(Errno) {
     let environment = Environment()
-    for child in try made.names(most: Self.mostMoved, where: { _ in true }) {
+    for child in try made.names(most: Self.mostMoved) {
       let aside = "\(maker.identity).\(environment.randomName())"
       let failure = Errno.of { () throws(Errno) in
         try made.rename(child, to: directory, aside)

@@ -38,12 +38,7 @@ func empty(
     isEmpty = true
     passes += 1
     guard passes <= 10 else { throw .directoryNotEmpty }
-    var names: [[CChar]] = []
-    try directory.forEachName { name throws(Errno) in
-      names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
-      return true
-    }
-    for name in names {
+    for name in try directory.names(most: .max) {
       isEmpty = false
       do throws(Errno) {
         try directory.unlink(name)

@@ -61,7 +61,7 @@ struct TreeRemoval {
       return true
     }
     while true {
-      for child in try directory.names(most: Self.batch, where: { _ in true })
+      for child in try directory.names(most: Self.batch)
       where try !remove(child, in: directory, depth: depth - 1) {
         return false
       }
@@ -75,20 +75,5 @@ struct TreeRemoval {
         left -= 1
       }
     }
-  }
-}
-
-extension Descriptor {
-  /// Returns the first names of a directory that fulfil a condition, as the kernel reports them.
-  func names(
-    most: Int, where isWanted: (UnsafePointer<CChar>) -> Bool
-  ) throws(Errno) -> [[CChar]] {
-    var names: [[CChar]] = []
-    try forEachName { name throws(Errno) in
-      guard isWanted(name) else { return true }
-      names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
-      return names.count < most
-    }
-    return names
   }
 }

@@ -77,6 +77,19 @@ extension Descriptor {
     return names
   }
 
+  /// Returns the first names that fulfil a condition, as the kernel reports them.
+  package func names(
+    most: Int, where isWanted: (UnsafePointer<CChar>) -> Bool = { _ in true }
+  ) throws(Errno) -> [[CChar]] {
+    var names: [[CChar]] = []
+    try forEachName { name throws(Errno) in
+      guard isWanted(name) else { return true }
+      names.append(Array(UnsafeBufferPointer(start: name, count: name.length + 1)))
+      return names.count < most
+    }
+    return names
+  }
+
   /// Returns all names that are UTF-8, in no order.
   package func names() throws(Errno) -> [String] {
     var names: [String] = []

@@ -16,13 +16,7 @@ extension Descriptor {
 
   /// Takes the flock unless a conflicting lock is held.
   package func tryLock(_ kind: LockKind) throws(Errno) -> Bool {
-    do {
-      try changeLock((kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB)
-      return true
-    } catch {
-      if error == .wouldBlock { return false }
-      throw error
-    }
+    try ignoring(.wouldBlock, changeLock((kind == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) != nil
   }
 
   /// Releases the flock.
