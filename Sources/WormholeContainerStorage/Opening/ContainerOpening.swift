@@ -46,21 +46,26 @@ struct ContainerOpening {
           ? "its parent directory does not exist" : "the directory does not exist",
         errno: error)
     case .tooManyLinks, .notADirectory:
-      WormholeError(
-        .refused, "open container", path,
+      refused(
         because: "the path is a symbolic link, or not a directory",
         hint: "give the path of the directory itself", errno: error)
     case .accessDenied, .notPermitted:
       (try? Descriptor.status(ofPath: path, following: false))
         .flatMap { options.sharing.complaint(about: $0, path) }
         .map { complaint in
-          WormholeError(
-            .refused, "open container", path, because: complaint.reason, hint: complaint.hint,
+          refused(
+            because: complaint.reason, hint: complaint.hint,
             errno: error)
         } ?? WormholeError(error, "open container", path)
     default:
       WormholeError(error, "open container", path)
     }
+  }
+
+  private func refused(
+    because reason: String, hint: String?, errno: Errno? = nil
+  ) -> WormholeError {
+    WormholeError(.refused, "open container", path, because: reason, hint: hint, errno: errno)
   }
 
   /// A user who may write here could plant anything, so only the owner may, or the group if
@@ -74,15 +79,14 @@ struct ContainerOpening {
       try checkKind(root)
     }
     if options.sharing == .owner, status.owner != user {
-      throw WormholeError(
-        .refused, "open container", path,
+      throw refused(
         because: "the directory belongs to user \(status.owner), not to user \(user)",
         hint: "use a directory of user \(user), or open the container for a group")
     }
     if status.mode & forbidden != 0 {
       let others = options.sharing == .owner ? "its group or all users" : "all users"
-      throw WormholeError(
-        .refused, "open container", path, because: "\(others) may write to the directory",
+      throw refused(
+        because: "\(others) may write to the directory",
         hint: "chmod \(options.sharing.withoutForeignWriters) '\(path)'")
     }
     guard let complaint = options.sharing.complaint(about: status, path) else { return }
@@ -93,16 +97,14 @@ struct ContainerOpening {
     {
       return
     }
-    throw WormholeError(
-      .refused, "open container", path, because: complaint.reason, hint: complaint.hint)
+    throw refused(because: complaint.reason, hint: complaint.hint)
   }
 
   /// Reports a directory that is not a container first: a user who named `/tmp` by mistake must not
   /// get the advice to change its mode.
   private func checkKind(_ root: borrowing Descriptor) throws(WormholeError) {
     guard let marker = try? openExistingMarker(root) else {
-      throw WormholeError(
-        .refused, "open container", path,
+      throw refused(
         because: "the directory is not a container, and is owned or writable by another user",
         hint: "use a new directory, or an empty directory that only its owner may write to")
     }
@@ -133,8 +135,7 @@ struct ContainerOpening {
   private func checkAgreement(_ marker: ContainerMarker) throws(WormholeError) {
     guard let sharing = marker.sharing, sharing != options.sharing else { return }
     let isGroups = sharing == .group
-    throw WormholeError(
-      .refused, "open container", path,
+    throw refused(
       because: isGroups
         ? "the container is shared by a group, and was opened for a single user"
         : "the container belongs to a single user, and was opened for a group",
@@ -178,20 +179,17 @@ struct ContainerOpening {
   private func read(_ file: borrowing Descriptor) throws -> ContainerMarker {
     let status = try file.status()
     guard status.kind == .regular, status.size <= 1 << 16 else {
-      throw WormholeError(
-        .refused, "open container", path,
+      throw refused(
         because: "\(ContainerMarker.fileName) is not a plain file, or has more than 65536 bytes",
         hint: "check the origin of the file, and move the file away")
     }
     guard options.sharing == .group || status.owner == Processes.effectiveUser else {
-      throw WormholeError(
-        .refused, "open container", path,
+      throw refused(
         because: "\(ContainerMarker.fileName) belongs to user \(status.owner)",
         hint: "check the origin of the file, and move the file away")
     }
     guard status.mode & 0o002 == 0 else {
-      throw WormholeError(
-        .refused, "open container", path,
+      throw refused(
         because: "all users may write to its \(ContainerMarker.fileName)",
         hint: "chmod o-w '\(path)/\(ContainerMarker.fileName)'")
     }
