@@ -45,13 +45,10 @@ extension Descriptor {
 
   private func tryPresenceLock(_ kind: CInt) throws(Errno) -> Bool {
     let descriptor = try number
-    do {
-      _ = try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, kind) }
-      return true
-    } catch {
-      if error == .wouldBlock || error == .accessDenied { return false }
-      throw error
+    let result = try ignoring([.wouldBlock, .accessDenied]) { () throws(Errno) in
+      try perform(.ofdlock, on: descriptor) { linux_ofd_lock(descriptor, kind) }
     }
+    return result != nil
   }
 
   package func releasePresenceLock() throws(Errno) {
