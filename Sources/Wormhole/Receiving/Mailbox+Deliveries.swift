@@ -26,16 +26,14 @@ extension Mailbox {
 
   func closed(_ delivery: MemberDelivery, _ record: BatchProgress.Record?) {
     if let record { progress.withLock { $0 }?.close(record) }
-    let runners = state.withLock { state in
+    triggering { state in
       let open = state.open.isEmpty ? nil : state.open.removeValue(forKey: delivery.name)
       if let open, open.holder == nil {
         state.machine.endedAtRest(delivery.name)
       } else {
         state.machine.finished(by: open?.holder ?? delivery.receiver)
       }
-      return Array(state.receivers.values)
     }
-    for runner in runners { runner.trigger() }
   }
 
   /// Forgets a file that is claimed anew, or is dead-lettered as a whole.
@@ -75,11 +73,6 @@ extension Mailbox {
     comeAgain(delivery, index, at: now + max(0, pause.inNanosecondsClamped))
   }
 
-  /// Tries a message again after a pause, because a read has failed.
-  func comeAgainLater(_ delivery: MemberDelivery, _ index: Int) {
-    comeAgain(delivery, index, at: pause)
-  }
-
   /// Redelivers a message as its next attempt, as if the current attempt had been interrupted.
   func cutOff(_ delivery: MemberDelivery, _ index: Int) {
     guard delivery.count == 1 else { return release(delivery, index) }
@@ -90,7 +83,8 @@ extension Mailbox {
     }
   }
 
-  private func comeAgain(_ delivery: MemberDelivery, _ index: Int, at due: Int64) {
+  /// Tries a message again at a moment.
+  func comeAgain(_ delivery: MemberDelivery, _ index: Int, at due: Int64) {
     tell(about: delivery) { machine in
       machine.comeAgain(delivery.claimed, kind: delivery.header.label, index: index, at: due)
       delivery.wait(true)

@@ -130,7 +130,7 @@ final class Mailbox: Service {
       let isUrgent = names.contains { $0.begins(with: "0") }
       let now = now
       // Pause before triggering: a triggered receiver without further work resumes the watch.
-      let runners = state.withLock { state in
+      triggering { state in
         if !isUrgent, state.receivers.values.allSatisfy(\.isBusy), inbox.pause() {
           state.machine.loseTrack()
         }
@@ -139,9 +139,7 @@ final class Mailbox: Service {
         } else {
           state.machine.arrived(messages, now: now)
         }
-        return Array(state.receivers.values)
       }
-      for runner in runners { runner.trigger() }
     case .lookAgain, .replaced:
       tell { machine in
         machine.loseTrack()
@@ -256,8 +254,13 @@ final class Mailbox: Service {
   /// Changes the machine's state, and makes all idle receivers ask the machine again.
   @discardableResult
   func tell<Result>(_ change: (inout MailboxMachine) -> Result) -> Result {
+    triggering { change(&$0.machine) }
+  }
+
+  /// Changes the state, and makes all idle receivers ask the machine again.
+  func triggering<Result>(_ change: (inout State) -> Result) -> Result {
     let (result, runners) = state.withLock { state in
-      (change(&state.machine), Array(state.receivers.values))
+      (change(&state), Array(state.receivers.values))
     }
     for runner in runners { runner.trigger() }
     return result

@@ -173,7 +173,7 @@ final class MemberDelivery: Sendable {
       } else if error.meansUnreadable {
         giveUpUnreadable(index, error.reason)
       } else {
-        mailbox.comeAgainLater(self, index)
+        mailbox.comeAgain(self, index, at: mailbox.pause)
       }
       return nil
     }
