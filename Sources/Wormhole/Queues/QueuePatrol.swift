@@ -67,30 +67,25 @@ final class QueuePatrol: Sendable {
     var claims: [(claim: ClaimObserver.Claim, limit: Int64)] = []
     var homes: [String: MemberDirectory] = [:]
     for one in workers {
-      do throws(Errno) {
+      let error = Errno.of { () throws(Errno) in
         if one.escaped != own, !Mutants.has(.ignoreEndedWorkers), try !one.isPresentStill() {
-          try returnAll(of: one)
-          continue
+          return try returnAll(of: one)
         }
-        guard let limit = one.workerDeadline?.inNanosecondsClamped else { continue }
+        guard let limit = one.workerDeadline?.inNanosecondsClamped else { return }
         homes[one.escaped] = one
         for claimed in try one.claimedNames() {
           claims.append((.init(worker: one.escaped, claimed: claimed), limit))
         }
-      } catch {
-        failure = error
       }
+      failure = error ?? failure
     }
     let now = container.options.time.now
     let seen = claims
     let (late, next) = state.withLock { $0.observer.observe(seen, now: now.nanoseconds) }
     for claim in late where !Mutants.has(.ignoreDeadlines) {
       guard let home = homes[claim.worker] else { continue }
-      do throws(Errno) {
-        try putBack(claim.claimed, of: home, "late")
-      } catch {
-        failure = error
-      }
+      let error = Errno.of { () throws(Errno) in try putBack(claim.claimed, of: home, "late") }
+      failure = error ?? failure
     }
     // Who hears of no claim of another worker has to look.
     let isAlone = workers.allSatisfy { $0.escaped == own }
@@ -112,12 +107,11 @@ final class QueuePatrol: Sendable {
     var failure: Errno?
     for one in workers where one.escaped != own {
       guard state.withLock({ $0.ends[one.escaped] == nil }) else { continue }
-      do throws(Errno) {
+      let error = Errno.of { () throws(Errno) in
         let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
         state.withLock { $0.ends[one.escaped] = watch }
-      } catch {
-        failure = error
       }
+      failure = error ?? failure
     }
     if let failure { throw failure }
   }
@@ -141,11 +135,8 @@ final class QueuePatrol: Sendable {
   private func returnAll(of worker: MemberDirectory) throws(Errno) {
     var failure: Errno?
     for claimed in try worker.claimedNames() {
-      do throws(Errno) {
-        try putBack(claimed, of: worker, "ended")
-      } catch {
-        failure = error
-      }
+      let error = Errno.of { () throws(Errno) in try putBack(claimed, of: worker, "ended") }
+      failure = error ?? failure
     }
     if let failure { throw failure }
     _ = try worker.removeDeadWorker()

@@ -39,8 +39,7 @@ final class DirectorySync: Sendable {
     case .follow(let failure):
       if let failure { throw failure }
     case .lead, nil:
-      var failure: Errno?
-      do throws(Errno) { try directory.sync() } catch { failure = error }
+      let failure = Errno.of { () throws(Errno) in try directory.sync() }
       monitor.signal { state in
         state.ended = state.begun
         state.failures[state.ended] = failure

@@ -145,10 +145,8 @@ extension Descriptor {
   func bytes(at offset: Int, count: Int) throws(Errno) -> [UInt8] {
     var failure: Errno?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, count in
-      do throws(Errno) {
+      failure = Errno.of { () throws(Errno) in
         count = try self.readFully(into: UnsafeMutableRawBufferPointer(buffer), at: offset)
-      } catch {
-        failure = error
       }
     }
     if let failure { throw failure }

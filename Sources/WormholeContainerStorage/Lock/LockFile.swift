@@ -107,8 +107,7 @@ final class LockFile: Sendable {
       if ends { return }
       var failure: Errno?
       repeat {
-        failure = nil
-        do throws(Errno) { try file.lock(.exclusive) } catch { failure = error }
+        failure = Errno.of { () throws(Errno) in try file.lock(.exclusive) }
       } while failure == .interrupted
       monitor.signal { state in
         state.isQueued = false

@@ -89,11 +89,7 @@ struct Commit {
     (staged, unsaved) = (nil, nil)
     let file = try create()
     if container.options.sharing == .group { try file.setMode(Sharing.group.fileMode) }
-    var failure: Errno?
-    bytes.withUnsafeBytes { bytes in
-      failure = Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-    }
-    if let failure { throw failure }
+    try file.writeFully(bytes)
     if sync {
       do throws(Errno) { try file.sync() } catch {
         guard Mutants.has(.syncAgain) else { throw error }

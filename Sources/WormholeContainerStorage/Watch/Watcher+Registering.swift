@@ -79,12 +79,7 @@ extension Watcher {
     _ watch: DirectoryWatch, _ directory: borrowing Descriptor, isPolled: Bool = false
   ) -> String? {
     var number: CInt?
-    var failure: Errno?
-    do throws(Errno) {
-      number = try ask(watch, directory)
-    } catch {
-      failure = error
-    }
+    let failure = Errno.of { () throws(Errno) in number = try ask(watch, directory) }
     let isGone = state.withLock { state in
       defer { state.endCall(registering: true) }
       // The listener may have been stopped.
