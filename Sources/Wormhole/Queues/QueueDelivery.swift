@@ -136,11 +136,7 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   }
 
   func putBack(_ index: Int, _ end: AttemptEnd, after pause: Duration) {
-    do throws(WormholeError) {
-      try requeue(end, after: pause)
-    } catch {
-      log(error)
-    }
+    reporting(to: log) { () throws(WormholeError) in try requeue(end, after: pause) }
   }
 
   func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
@@ -157,11 +153,9 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
 
   func abandon(_ index: Int, attempt: Int) {
     guard worker.container.storage.isOwned else { return }
-    do throws(WormholeError) {
+    reporting(to: log) { () throws(WormholeError) in
       try worker.hasStopped
         ? unclaim(index, .interrupted) : fail(index, attempt: attempt, Message.abandoned)
-    } catch {
-      log(error)
     }
   }
 

@@ -52,10 +52,8 @@ extension FollowingWorker {
     guard !message.hasEnded else { return }
     // A handler that is cancelled ends in order: no attempt is counted.
     if hasStopped, !Mutants.has(.failCancelled) { return message.interrupt() }
-    do throws(WormholeError) {
+    reporting(to: message.source.messageClaim.log) { () throws(WormholeError) in
       try message.fail("\(error)")
-    } catch {
-      message.source.messageClaim.log(error)
     }
   }
 }

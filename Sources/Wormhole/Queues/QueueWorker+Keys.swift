@@ -31,11 +31,9 @@ extension QueueWorker {
       isFirst ? $0.machine.took(key) : $0.machine.found(key, inUseFor: nil, until: next)
     }
     guard !isFirst else { return true }
-    do throws(WormholeError) {
+    // After an error the claim is held already, or is another worker's.
+    reporting(to: { log(.error, $0, claimed.name) }) { () throws(WormholeError) in
       try requeue(claimed, .undone, after: .zero)
-    } catch {
-      // The claim is held already, or is another worker's.
-      log(.error, error, claimed.name)
     }
     return false
   }

@@ -43,10 +43,8 @@ extension QueueWorker {
   }
 
   func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) {
-    do throws(WormholeError) {
+    reporting(to: { log(.error, $0, claimed.name) }) { () throws(WormholeError) in
       try buryOrHold(claimed, attempts: attempts, reason)
-    } catch {
-      log(.error, error, claimed.name)
     }
     letGo(claimed)
   }
@@ -96,12 +94,10 @@ extension QueueWorker {
   }
 
   func putBack(_ held: HeldClaim) {
-    do throws(WormholeError) {
+    reporting(to: { log(.error, $0, held.claimed.name) }) { () throws(WormholeError) in
       // After an error the claim is held again: otherwise another worker would return the message
       // after the handling deadline.
       try requeue(held.claimed, held.end, after: .zero)
-    } catch {
-      log(.error, error, held.claimed.name)
     }
     letGo(held.claimed)
   }

@@ -51,10 +51,8 @@ extension Mailbox {
         "a message was released without `acknowledge()`, `requeue(after:)` or `fail(_:)`: its "
           + "attempt counts as failed", delivery.name)
     }
-    do throws(WormholeError) {
+    reporting(to: delivery.log) { () throws(WormholeError) in
       try delivery.fail(index, attempt: attempt, Message.abandoned)
-    } catch {
-      log(.error, error, delivery.name)
     }
   }
 

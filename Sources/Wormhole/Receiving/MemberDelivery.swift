@@ -146,10 +146,8 @@ final class MemberDelivery: Sendable {
   /// The receiving process may die in each attempt, and no failure is reported then.
   private func giveUpSpent(_ index: Int) {
     let begun = withSlots { $0.attempts(index) }
-    do throws(WormholeError) {
+    reporting(to: log) { () throws(WormholeError) in
       try giveUp(index, attempts: begun, "each of \(begun) attempts failed or was interrupted")
-    } catch {
-      mailbox.log(.error, error, name)
     }
   }
 
@@ -195,11 +193,9 @@ final class MemberDelivery: Sendable {
     }
     let receiver = mailbox.holder(of: self)
     mailbox.forget(self)
-    do throws(WormholeError) {
+    reporting(to: log) { () throws(WormholeError) in
       try mailbox.giveUp(
         claimed, kind: header.label, attempts: claimed.attempt, reason, by: receiver)
-    } catch {
-      mailbox.log(.error, error, name)
     }
   }
 

@@ -293,11 +293,10 @@ extension Mailbox {
 
   /// Fails a message whose handler has thrown, or whose loop was left.
   func reject(_ message: Message, _ reason: String) {
-    do throws(WormholeError) {
-      // The handler's own call of `acknowledge()` may have thrown.
-      if !message.hasEnded { try message.fail(reason) }
-    } catch {
-      container.log(.error, error, about: LogSubject(member: home.name, message: message.id))
+    // The handler's own call of `acknowledge()` may have thrown.
+    guard !message.hasEnded else { return }
+    reporting(to: message.source.messageClaim.log) { () throws(WormholeError) in
+      try message.fail(reason)
     }
   }
 }
