@@ -156,29 +156,24 @@ extension WCSession {
     _ transfer: Transfer, _ connection: Result<Connection, WCError>,
     _ send: (Connection, SendOptions) throws(WCError) -> Void
   ) {
-    StoringTime.shared.storing(transfer.core) { beginNow(transfer, connection, send) }
-  }
-
-  private func beginNow(
-    _ transfer: Transfer, _ connection: Result<Connection, WCError>,
-    _ send: (Connection, SendOptions) throws(WCError) -> Void
-  ) {
-    var transfers: Transfers?
-    do throws(WCError) {
-      let connection = try connection.get()
-      transfers = connection.transfers
-      var options = SendOptions()
-      options.id = transfer.core.id
-      options.isIdentifierFresh = true
-      options.durability = settings.durability
-      options.timeToLive = settings.transferTimeout
-      // The transfer is added before any notice of its outcome can arrive.
-      transfers?.add(transfer)
-      try send(connection, options)
-    } catch {
-      // A transfer that is no longer listed has ended with its container.
-      guard transfers.map({ $0.remove(transfer.core.id!) != nil }) ?? true else { return }
-      tell(transfer, error)
+    StoringTime.shared.storing(transfer.core) {
+      var transfers: Transfers?
+      do throws(WCError) {
+        let connection = try connection.get()
+        transfers = connection.transfers
+        var options = SendOptions()
+        options.id = transfer.core.id
+        options.isIdentifierFresh = true
+        options.durability = settings.durability
+        options.timeToLive = settings.transferTimeout
+        // The transfer is added before any notice of its outcome can arrive.
+        transfers?.add(transfer)
+        try send(connection, options)
+      } catch {
+        // A transfer that is no longer listed has ended with its container.
+        guard transfers.map({ $0.remove(transfer.core.id!) != nil }) ?? true else { return }
+        tell(transfer, error)
+      }
     }
   }
 
