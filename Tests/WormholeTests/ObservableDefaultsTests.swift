@@ -62,6 +62,29 @@ import WormholeSyscalls
     }
   }
 
+  /// Another tool replaces the file by a file with a lower version and a later time.
+  ///
+  /// At this moment the watch has still to report a value that is older than the model's.
+  @Test func aFileThatWasReplacedByHandIsFollowedFromItsFirstVersion() async throws {
+    let model = ObservableDefaults(defaults)
+    let heard = Heard<Int?>()
+    let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
+    defer { watch.stop() }
+    for value in 1...2 { try model.set(value, forKey: "volume") }
+    // This thread waits, and so does the report of the second value, which the main queue makes.
+    try heard.waitForLast(2)
+    let _: Void? = Monitor(0).wait(until: .now + .milliseconds(50)) { _ in nil }
+    try model.set(3, forKey: "volume")
+    try heard.waitForLast(3)
+    let other = try Meeting()
+    try await other.container.defaults("app").set(7, forKey: "volume")
+    let file = "system/defaults.app/value.plist"
+    let folder = try meeting.folder("system/defaults.app")
+    try folder.open("made", [.writeOnly, .create], mode: 0o600).write(other.bytes(of: file))
+    try folder.rename("made", to: folder, "value.plist")
+    try await becomes("the model follows") { model["volume"] == 7 }
+  }
+
   /// A key whose first read fails for lack of descriptors is watched later all the same.
   @Test func aKeyThatCouldNotBeWatchedIsWatchedLater() async throws {
     try await defaults.set(1, forKey: "volume")
