@@ -139,6 +139,26 @@ import WormholeSyscalls
     presenting.stop()
   }
 
+  /// The call fails, so no access may ask the presenter.
+  ///
+  /// Two containers order the link and its target.
+  @Test func aPresenterThatOnlyOneOfTwoContainersTakesIsWithdrawn() throws {
+    try scene.folder.descriptor.makeDirectory("groups/cinema", mode: 0o700)
+    try scene.folder.write("", to: "groups/cinema/film")
+    try scene.folder.descriptor.makeSymbolicLink("files/a", to: "../groups/cinema/film")
+    let rule = FaultRule(.rename, path: "presenters/", number: 2, .fail(.noSpace))
+    try FaultPoints.with([rule]) {
+      let error = try failure {
+        _ = try scene.another().present(scene.path("a"), as: Coordinator.Presenter())
+      }
+      #expect(error.errno == Errno.noSpace.rawValue)
+    }
+    for path in [scene.path("a"), "\(scene.folder.path)/groups/cinema/film"] {
+      let room = try scene.arbiters.room(for: AccessPath(path))
+      #expect(try room.everyPresenter().isEmpty, "\(path)")
+    }
+  }
+
   @Test func whoWasAskedIsToldThoughNobodyCanBeLookedFor() throws {
     let heard = Heard<String>()
     var presenter = Coordinator.Presenter()
