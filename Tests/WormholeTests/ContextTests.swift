@@ -262,6 +262,23 @@ import WormholeSyscalls
     watching.stop()
   }
 
+  /// No member has such a name, and the file stays where another tool has put it.
+  @Test(.blocking) func aContextOfAnImpossibleSenderIsNotReceived() throws {
+    let pair = try Pair()
+    try pair.phone.setContext(1)
+    let bytes = try pair.meeting.bytes(of: "members/watch/context/phone,next")
+    let contexts = try pair.meeting.folder("members/watch/context")
+    try contexts.open("%,next", [.writeOnly, .create], mode: 0o600).write(bytes)
+    let heard = Heard<String>()
+    let watching = try pair.watch.watchContexts { heard.add($0.from) }
+    // Senders follow each other in the order of their names.
+    try heard.waitForLast("phone")
+    watching.stop()
+    pair.watch.settle()
+    #expect(heard.all == ["phone"])
+    #expect(try pair.files("context") == ["%,next", "phone"])
+  }
+
   /// No listener receives a damaged context, so the context before it stays the last one.
   @Test(.blocking) func aDamagedContextLeavesTheReceivedOne() throws {
     let pair = try Pair()
