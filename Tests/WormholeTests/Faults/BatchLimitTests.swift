@@ -21,6 +21,12 @@ import Wormhole
     #expect(heard.all == texts)
   }
 
+  /// All four would be too many, and two are not.
+  @Test func aBatchAboveTheLimitIsSplitIntoTheFewestFiles() throws {
+    let texts = (1...4).map { "\($0)" + String(repeating: "x", count: 1500) }
+    #expect(try pair.phone.send(contentsOf: texts, .quick()).map(\.count) == [2, 2])
+  }
+
   /// The number of objects is limited too.
   @Test func aBatchOfTooManyObjectsIsSplit() throws {
     let lists = (0..<2).map { list in (0..<600_000).map { 1_000_000 * list + $0 } }
