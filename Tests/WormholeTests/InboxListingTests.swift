@@ -42,4 +42,25 @@ import WormholeSyscalls
     #expect(names == [name(2)])
     #expect(listing.shown == 3)
   }
+
+  /// Of each kind, several messages were read.
+  @Test func messagesThatNoReceiverWantsAreShownAndNotKept() {
+    let (odd, even): (MessageLabel, MessageLabel) = ("odd", "even")
+    var kinds = KnownKinds()
+    for (time, kind) in [(1, odd), (2, even), (3, odd), (4, even)] as [(Int64, MessageLabel)] {
+      kinds.note(kind, of: name(time))
+    }
+    #expect(kinds.count == 4)
+    let known = ([1, 2, 3, 4, 5] as [Int64]).map { kinds.kind(of: name($0)) }
+    #expect(known == [odd, even, odd, even, nil])
+    let skipping = kinds.skipping(but: { $0 == even }, senders: [])
+    var listing = InboxListing(window: 8, skipping: skipping)
+    for time in [1, 2, 3, 4, 5] as [Int64] { name(time).text.withCString { listing.add($0) } }
+    let names = listing.finish()
+    #expect(names == [name(2), name(4), name(5)])
+    #expect(listing.shown == 5)
+    kinds.forget(name(4))
+    #expect(kinds.kind(of: name(4)) == nil)
+    #expect(kinds.kind(of: name(2)) == even)
+  }
 }
