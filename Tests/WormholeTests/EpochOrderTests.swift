@@ -44,6 +44,23 @@ import WormholeSyscalls
     #expect(try receive(2, container) == [Handed(1, 1, marked: true), Handed(2)])
   }
 
+  /// A power cut may have undone the acknowledgement of the message.
+  @Test func aJobFromBeforeAStartIsMarked() throws {
+    try another("before").queue("jobs", of: Int.self).send(1, .quick())
+    let container = try meeting.another {
+      $0.environment.bootIdentifier = { "after" }
+      $0.environment.sinceBoot = { Clocks.sinceBoot / 2 }
+    }
+    let queue = container.queue("jobs", of: Int.self)
+    try queue.send(2, .quick())
+    let heard = Heard<Handed>()
+    let working = try queue.work { _, message in heard.add(try Handed(message)) }
+    // Tasks of other tests occupy the threads of the pool.
+    try heard.wait("both", within: patience * 10) { $0.count == 2 }
+    working.stop()
+    #expect(heard.all == [Handed(1, 1, marked: true), Handed(2)])
+  }
+
   /// The first message of a program may be sent in the middle of an update.
   @Test func theEpochIsFoundInsideAnUpdate() throws {
     let container = meeting.container
