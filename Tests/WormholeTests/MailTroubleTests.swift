@@ -317,6 +317,31 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// A file loses its holder once, however often the outcome cannot be written.
+  ///
+  /// With a count below the number of claimed files, strict order would not be kept.
+  @Test(.blocking) func aFileWhoseOutcomeIsRefusedTwiceIsCountedOnce() throws {
+    let told = Heard<LogEntry>()
+    let pair = try Pair { options in options.log = { told.add($0) } }
+    let sent = try pair.send([1])[0]
+    // As above.
+    let phone = try pair.meeting.folder("members/phone")
+    try phone.rename("receipts", to: phone, "away")
+    _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.note(heard)
+    // The first refusal is an error, and each further one is not.
+    try told.wait("the second refusal") { entries in
+      entries.contains { $0.level == .info && $0.message == sent.id && $0.errno != nil }
+    }
+    try phone.rename("away", to: phone, "receipts", .exchanging)
+    try phone.unlink("away")
+    #expect(try sent.waitForEnd() == .delivered)
+    receiving.stop()
+    #expect(heard.all == [Handed(1)])
+    #expect(pair.watch.mailbox.state.withLock { $0.machine.inHand } == 0)
+  }
+
   /// A handler that rethrows the error of its acknowledgement has handled the message.
   @Test(.blocking) func anAcknowledgementThatFailsIsNoFailedAttempt() throws {
     let pair = try Pair { $0.mailbox.attempts = 1 }
