@@ -8,7 +8,10 @@ import WormholeSyscalls
 
 /// Queues and watchers that are never idle retain no more than their waiting entries.
 @Suite(.blocking) struct PilingUpTests {
-  private final class Burden: Sendable { static let one = Burden() }
+  private final class Burden: Sendable {
+    static let one = Burden()
+    static let other = Burden()
+  }
 
   /// One thread, and always a waiting call.
   @Test func aCallThatWasMadeIsNotKept() throws {
@@ -93,6 +96,40 @@ import WormholeSyscalls
     ring(0)
     #expect(alarms.count == 2)
     #expect(late.all == [101])
+  }
+
+  /// The only alarm is set for the call with the earlier deadline.
+  @Test func theLaterDeadlineOfAnotherLaneIsNotForgotten() throws {
+    let (clock, queue) = (CountedClock(), WorkQueue())
+    let alarms = clock.alarms
+    let lanes = CallLanes(
+      CallThreads(most: 2), Worker(on: queue, staysOnQueue: true, MailTime(moved: clock)))
+    let (gate, late, made) = (Gate(), Heard<String>(), Heard<String>())
+    let soon = Instant.now + .milliseconds(1)
+    for (lane, name, deadline) in [
+      (Burden.one, "one", soon), (Burden.other, "other", soon + .seconds(100)),
+    ] {
+      lanes.add(ObjectIdentifier(lane), until: deadline) {
+        gate.pass()
+      } expire: {
+        late.add("the first of \(name)")
+      }
+      lanes.add(ObjectIdentifier(lane), until: deadline) {
+        made.add(name)
+      } expire: {
+        late.add(name)
+      }
+    }
+    #expect(alarms.count == 1)
+    try eventually("the earlier deadline has passed") { Instant.now >= soon }
+    // The alarm's call adds the run to the queue.
+    alarms.all[0].perform()
+    for _ in 0..<2 { queue.wait {} }
+    #expect(late.all == ["one"])
+    #expect(alarms.count == 2, "the clock is set for the later deadline")
+    gate.open()
+    try made.wait("the other has its turn") { $0 == ["other"] }
+    #expect(late.all == ["one"])
   }
 
   /// A clock whose alarms the test rings.
