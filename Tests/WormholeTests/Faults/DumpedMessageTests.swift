@@ -93,4 +93,31 @@ import WormholeSyscalls
     dumping.join()
     #expect(results.all == [[second.id]])
   }
+
+  /// Each message of a batch gets the batch's ID and its index, which is too long here.
+  @Test func aBatchWithTheLongestIdentifierIsRestored() throws {
+    let longest = String(repeating: "x", count: MessageName.longestIdentifier)
+    try peer.send(contentsOf: [1, 2], .quick { $0.id = longest })
+    let messages = try Self.dumped(meeting.container).messages
+    #expect(messages.map(\.id) == [longest + ".0", longest + ".1"])
+    let copy = meeting.container.peer("copy")
+    for message in messages { try copy.restore(message, file: nil, durability: .process) }
+    #expect(try Set(copy.queue.map(\.id)).subtracting([longest]).count == 2)
+  }
+
+  /// The sender has given the ID once more, after the end of the first message.
+  @Test func aDeadLetterIsRestoredBesideAMessageWithItsIdentifier() throws {
+    let options = SendOptions.quick { $0.id = "one" }
+    let first = try peer.send(1, options)
+    let home = try home()
+    #expect(try home.move(first.name.text, from: .inbox, .dead, as: first.name.text))
+    try peer.send(2, options)
+    let messages = try Self.dumped(meeting.container).messages
+    #expect(messages.map(\.id) == ["one", "one"])
+    #expect(messages.map { $0.death == nil } == [true, false])
+    let copy = meeting.container.peer("copy")
+    for message in messages { try copy.restore(message, file: nil, durability: .process) }
+    #expect(try copy.queue.map(\.id) == ["one"])
+    #expect(try copy.deadLetters.map(\.id) == ["one"])
+  }
 }
