@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Wormhole
 import WormholeCTesting
@@ -61,6 +62,36 @@ extension Peer {
       isOver.signal { $0 = true }
     }
     try wait()
+  }
+
+  static func listenOnQueue(_ container: String) throws {
+    let member = try meeting(container).join(as: "limited")
+    let queue = DispatchQueue(label: "program")
+    try say("receive \(code { try member.receive(on: queue) { _ in } })")
+    try say("contexts \(code { try member.watchContexts(on: queue) { _ in } })")
+    try say("outcomes \(code { try member.watchOutcomes(on: queue) { _ in } })")
+  }
+
+  /// Begins a subscription while no descriptors are free for the threads of queues.
+  private static func code(_ begin: () throws -> Subscription) -> String {
+    let end = Monitor("begun")
+    withoutPipes {
+      do {
+        try begin().stop()
+      } catch {
+        end.withLock { $0 = (error as? WormholeError).map { "\($0.code)" } ?? "\(error)" }
+      }
+    }
+    return end.withLock { $0 }
+  }
+
+  /// The check for free descriptors makes three pipes, and no other step makes more than one.
+  private static func withoutPipes(_ body: () -> Void) {
+    #if FAULT_POINTS
+      FaultPoints.with([FaultRule(.pipe, number: 3, .fail(.tooManyOpenFiles))], body)
+    #else
+      body()
+    #endif
   }
 
   static func openAgain(_ container: String, times: Int) throws {

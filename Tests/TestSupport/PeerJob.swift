@@ -282,6 +282,9 @@ package indirect enum PeerJob: Codable, Sendable {
   /// - Parameter isReady: whether tasks have run before, and the limit counts only objects that are
   ///   added afterwards.
   case awaitLimited(_ container: String, descriptors: Int, isReady: Bool)
+  /// Joins, begins to receive messages, contexts and outcomes on a queue of its own, each while no
+  /// descriptors are free, and prints each result.
+  case listenOnQueue(_ container: String)
   /// Opens the container again `times` times, each time for one change; prints the number of
   /// threads before, afterwards, and a while later.
   case openAgain(_ container: String, times: Int)

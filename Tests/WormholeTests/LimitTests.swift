@@ -42,6 +42,15 @@ import WormholeSyscalls
     try call(.threads(limit), isReady: true, in: scene)
   }
 
+  /// Dispatch would end the process if the first thread of a queue got no descriptors.
+  @Test func callsOnAQueueAreRefusedWithoutDescriptorsForItsThreads() throws {
+    let folder = try TemporaryDirectory()
+    let outcome = try run(.listenOnQueue(folder.path + "/c"))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(
+      outcome.output == "receive exhausted\ncontexts exhausted\noutcomes exhausted\n")
+  }
+
   /// The waiting thread checks the clock itself, and needs no further thread.
   @Test func aRequestEndsInTimeThoughAllThreadsAreBusy() throws {
     let scene = try Scene()
