@@ -118,12 +118,20 @@ private final class BusyHousehold: Sendable {
   let guest: Guest
   let watching: Subscription
   let names: FolderWatch
+  /// A message that the member has claimed.
+  let claimed = Monitor<Message?>(nil)
+  /// How often the log has reported a message that was released without an outcome.
+  let releases: Monitor<Int>
   /// A queue of the program, which makes no call in a forked child.
   let queue = DispatchQueue(label: "program")
   let container: Container
 
   init(_ path: String) throws {
-    shared = try Peer.meeting(path)
+    let releases = Monitor(0)
+    self.releases = releases
+    shared = try Peer.meeting(path) { entry in
+      if entry.text.hasPrefix("a message was released") { releases.withLock { $0 += 1 } }
+    }
     container = try Container.open(path, options: .testing())
     member = try shared.join(as: "phone")
     guest = try shared.guest()
@@ -151,6 +159,11 @@ private final class BusyHousehold: Sendable {
         let _: Void? = Monitor(()).wait(until: nil) { _ in nil }
       }
     }.detach()
+    try member.receive(acknowledging: .explicit) { [claimed] message in
+      claimed.signal { $0 = message }
+    }
+    try shared.peer("phone").send(1)
+    _ = claimed.wait(until: nil) { $0 == nil ? nil : true }
     _ = rounds.wait(until: nil) { $0.allSatisfy { $0 >= 20 } ? true : nil }
     let isUsed = Monitor(false)
     queue.async { isUsed.signal { $0 = true } }
@@ -211,6 +224,9 @@ extension Peer {
       _ = try old.guest.peer("phone").request(1, as: Int.self, within: .seconds(1))
     }
     try refused("joining") { _ = try old.shared.join(as: "other") }
+    // The parent may still acknowledge the message.
+    _ = old.claimed.withLock { $0.take() }
+    guard old.releases.withLock({ $0 }) == 0 else { throw Complaint("the message has failed") }
     let queue = old.queue
     household = nil
     let fresh = try meeting(path)
