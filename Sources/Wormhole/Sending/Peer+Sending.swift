@@ -231,7 +231,8 @@ struct SendOperation {
     _ values: ArraySlice<Value>, into files: inout [(bytes: [UInt8], count: Int)]
   ) throws(WormholeError) {
     var start = values.startIndex
-    var size = home.folder == .queues ? 1 : BatchProgress.slotCount
+    let most = home.folder == .queues ? 1 : BatchProgress.slotCount
+    var size = most
     while start < values.endIndex {
       let end = min(start + size, values.endIndex)
       guard let bytes = try file(of: values[start..<end]) else {
@@ -240,6 +241,8 @@ struct SendOperation {
       }
       files.append((bytes, end - start))
       start = end
+      // A large value shortens its own file, and not the files of later values.
+      size = min(2 * size, most)
     }
   }
 

@@ -27,6 +27,18 @@ import Wormhole
     #expect(try pair.phone.send(contentsOf: texts, .quick()).map(\.count) == [2, 2])
   }
 
+  @Test func smallMessagesBehindALargeOneShareFilesAgain() throws {
+    let large = String(repeating: "x", count: 3000)
+    let texts = [large, large] + (1...10).map { "\($0)" }
+    let sent = try pair.phone.send(contentsOf: texts, .quick())
+    #expect(sent.map(\.count) == [1, 2, 4, 5])
+    let heard = Heard<String>()
+    let receiving = try pair.watch.receive(String.self) { value, _ in heard.add(value) }
+    try heard.wait("all") { $0.count == texts.count }
+    receiving.stop()
+    #expect(heard.all == texts)
+  }
+
   /// The number of objects is limited too.
   @Test func aBatchOfTooManyObjectsIsSplit() throws {
     let lists = (0..<2).map { list in (0..<600_000).map { 1_000_000 * list + $0 } }
