@@ -130,6 +130,7 @@ extension Peer {
     case .awaitLimited(let container, let descriptors, let isReady):
       try awaitLimited(container, descriptors: descriptors, isReady: isReady)
     case .listenOnQueue(let container): try listenOnQueue(container)
+    case .callOnQueue: try callOnQueue()
     case .openAgain(let container, let times): try openAgain(container, times: times)
     case .sendOddKinds(let container, let name, let asks):
       try sendOddKinds(container, to: name, asks: asks)

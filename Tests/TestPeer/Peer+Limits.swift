@@ -94,6 +94,14 @@ extension Peer {
     #endif
   }
 
+  static func callOnQueue() throws {
+    let (queue, calls) = (DispatchQueue(label: "program"), Monitor<[Int]>([]))
+    try set(.descriptors(0), above: true)
+    for number in 1...3 { queue.soon { calls.signal { $0.append(number) } } }
+    _ = calls.wait(until: .now + .seconds(20)) { $0.count == 3 ? true : nil }
+    try say("\(calls.withLock { $0 })")
+  }
+
   static func openAgain(_ container: String, times: Int) throws {
     let threads = { try entries(of: "/proc/self/task") }
     try say("\(try threads())")

@@ -285,6 +285,9 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Joins, begins to receive messages, contexts and outcomes on a queue of its own, each while no
   /// descriptors are free, and prints each result.
   case listenOnQueue(_ container: String)
+  /// Makes calls on a queue of its own while no descriptors are free, and prints the numbers of the
+  /// calls in their order.
+  case callOnQueue
   /// Opens the container again `times` times, each time for one change; prints the number of
   /// threads before, afterwards, and a while later.
   case openAgain(_ container: String, times: Int)

@@ -51,6 +51,13 @@ import WormholeSyscalls
       outcome.output == "receive exhausted\ncontexts exhausted\noutcomes exhausted\n")
   }
 
+  /// Replies and requests reach queues by calls that cannot throw.
+  @Test func callsOnAQueueAreMadeWithoutDescriptorsForItsThreads() throws {
+    let outcome = try run(.callOnQueue)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output == "[1, 2, 3]\n")
+  }
+
   /// The waiting thread checks the clock itself, and needs no further thread.
   @Test func aRequestEndsInTimeThoughAllThreadsAreBusy() throws {
     let scene = try Scene()

@@ -8,9 +8,14 @@ package import WormholeSyscalls
 /// makes progress: there each call has a thread of its own.
 extension DispatchQueue: CallQueue {
   package func soon(_ call: @escaping @Sendable () -> Void) {
-    guard ProcessCopy.isCopy else { return async(execute: call) }
-    CallThreads.background.add(call)
+    if ProcessCopy.isCopy { return CallThreads.background.add(call) }
+    // The first thread of Dispatch ends a process that has no descriptors left.
+    if (try? TaskPool.start("make calls on", "a queue")) != nil { return async(execute: call) }
+    Self.callers.soon { self.sync(execute: call) }
   }
+
+  /// Makes the calls on all queues, in their order, as long as Dispatch can start no thread.
+  private static let callers = WorkQueue()
 
   /// Not with a Dispatch timer: the first timer ends a process that has no descriptors left.
   package func later(_ moment: Instant, _ call: @escaping @Sendable () -> Void) {

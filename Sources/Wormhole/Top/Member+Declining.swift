@@ -61,14 +61,14 @@ extension Peer {
       let asked = try OutgoingRequest(self, live, question, label, timeout, until: deadline)
       asked.put { result in
         // On the thread that takes replies, a closure would delay the next reply.
-        queue.async {
+        queue.soon {
           end(
             Result { () throws(WormholeError) in try asked.result(result) },
             asked.wasSeen)
         }
       }
     } catch {
-      queue.async { end(.failure(error), false) }
+      queue.soon { end(.failure(error), false) }
     }
   }
 }
