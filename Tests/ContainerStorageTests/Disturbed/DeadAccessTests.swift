@@ -96,6 +96,16 @@ import WormholeSyscalls
     try outer.end(commits: false)
   }
 
+  /// A program that the dead process has started would be refused an access of its own.
+  @Test func aDeadProcessHasNoRunningAccess() throws {
+    let dead = access(theirs, "a")
+    try dead.begin()
+    #expect(ours.running(dead.token)?.purpose == "theirs")
+    try removeProcess(of: theirs)
+    #expect(ours.running(dead.token)?.purpose == nil)
+    try? dead.end(commits: false)
+  }
+
   /// The presenters of the file would otherwise never learn that the dead writer has ended.
   @Test func aRemovedWriterIsKnownAlsoAfterALaterError() throws {
     let dead = access(theirs, "a")
