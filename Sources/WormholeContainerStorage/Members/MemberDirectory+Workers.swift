@@ -16,10 +16,13 @@ extension MemberDirectory {
     package let text: String
     package let deadline: Duration?
     package let room: Int?
+    /// More than 34 years, in milliseconds: a name with a longer deadline is no worker's.
+    private static let longest: Int64 = 1 << 40 - 1
 
     init(_ digits: String, _ deadline: Duration?, room: Int? = nil) {
       // No claim may seem to last for ever because the time is short.
-      let milliseconds = deadline.map { max(1, $0.inNanoseconds / 1_000_000) } ?? 0
+      let milliseconds =
+        deadline.map { min(max(1, $0.inNanoseconds / 1_000_000), Self.longest) } ?? 0
       text = "\(digits).\(milliseconds)" + (room.map { ".\($0)" } ?? "")
       self.deadline = deadline == nil ? nil : .milliseconds(milliseconds)
       self.room = room

@@ -101,6 +101,18 @@ import WormholeSyscalls
     #expect(try container.guestNames() == [])
   }
 
+  /// Other workers would not find its claims, and its messages would be lost with its process.
+  @Test(arguments: [Duration.seconds(Int64.max), .seconds(40 * 365 * 86_400), .zero, .seconds(30)])
+  func aWorkerIsFoundWhateverItsDeadline(_ deadline: Duration) throws {
+    let queue = try container.member("q", in: .queues)
+    let (worker, presence) = try queue.makeWorker(deadline: deadline)
+    defer { presence.release() }
+    #expect(try queue.workers().map(\.escaped) == [worker.escaped])
+    let found = try #require(worker.workerDeadline)
+    let longest = Duration.milliseconds((Int64(1) << 40) - 1)
+    #expect(found == min(max(deadline, .milliseconds(1)), longest))
+  }
+
   /// The file with the reason of a damaged value is no value, and a channel without one takes no
   /// space.
   @Test func theUsedSpaceIsThatOfTheValues() throws {
