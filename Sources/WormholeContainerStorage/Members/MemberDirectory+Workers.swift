@@ -30,13 +30,16 @@ extension MemberDirectory {
 
     /// Nil for a text in another form.
     package init?(_ text: String) {
-      let parts = text.parts(between: ".")
+      let parts = text.parts(between: ".", keepingEmpty: true)
       guard parts.count == 2 || parts.count == 3, Randomness.isName(parts[0]),
         let milliseconds = Int64(parts[1]), milliseconds >= 0, milliseconds < 1 << 40,
         parts[1] == String(milliseconds)
       else { return nil }
       let room = parts.count == 3 ? Int(parts[2]) : nil
-      guard parts.count == 2 || room.map({ $0 > 0 && $0 < 1 << 16 }) == true else { return nil }
+      guard
+        parts.count == 2
+          || room.map({ $0 > 0 && $0 < 1 << 16 && parts[2] == String($0) }) == true
+      else { return nil }
       self.text = text
       self.room = room
       deadline = milliseconds == 0 ? nil : .milliseconds(milliseconds)

@@ -113,6 +113,23 @@ import WormholeSyscalls
     #expect(found == min(max(deadline, .milliseconds(1)), longest))
   }
 
+  /// A directory with any other name is foreign, and no worker removes it.
+  @Test func aWorkersNameHasOneForm() {
+    let digits = "0123456789abcdef"
+    for rest in [".0", ".1", ".1099511627775", ".0.1", ".30000.65535"] {
+      let name = MemberDirectory.WorkerName(digits + rest)
+      #expect(name?.text == digits + rest)
+    }
+    for rest in [
+      "", ".", ".x", ".00", ".01", ".+1", ".-1", ".1099511627776", ".1.", "..1", ".0.0", ".0.01",
+      ".0.+1", ".0.65536", ".0..1", ".0.1.", ".0.1.1",
+    ] {
+      #expect(MemberDirectory.WorkerName(digits + rest)?.text == nil, "\(rest)")
+    }
+    #expect(MemberDirectory.WorkerName(".\(digits).0")?.text == nil)
+    #expect(MemberDirectory.WorkerName("0123456789ABCDEF.0")?.text == nil)
+  }
+
   /// The file with the reason of a damaged value is no value, and a channel without one takes no
   /// space.
   @Test func theUsedSpaceIsThatOfTheValues() throws {
