@@ -197,6 +197,31 @@ import WormholeSyscalls
     early.stop()
   }
 
+  /// The kernel's watch would count against the limit of the user as long as the process has any
+  /// listener.
+  @Test func aListenerThatCannotResumeLeavesNoWatch() throws {
+    let (a, b) = (try make("a"), try make("b"))
+    // This listener keeps the instance open.
+    let other = try Watcher.shared.watch(b.descriptor, .movedTo) { _ in }
+    let early = try Watcher.shared.watch(a.descriptor, .movedTo, keeping: a) { _ in }
+    let number = early.number.load(ordering: .relaxed)
+    #expect(try isWatched(number))
+    try eventually("it pauses") { early.pause() }
+    FaultPoints.with([FaultRule(.inotifyAdd, .fail(.noSpace))]) { early.resume() }
+    early.stop()
+    try eventually("the kernel's watch has ended") { try !isWatched(number) }
+    other.stop()
+  }
+
+  /// Whether the kernel has a watch of this number for the process.
+  private func isWatched(_ number: CInt) throws -> Bool {
+    let instance = try #require(Watcher.shared.state.withLock { $0.instance })
+    let path = "/proc/self/fdinfo/\(instance.descriptor.rawValue)"
+    let text = String(
+      decoding: try Descriptor.open(path: path, [.readOnly]).contents(), as: UTF8.self)
+    return text.contains("inotify wd:\(String(number, radix: 16)) ")
+  }
+
   /// No pause begins that would make a registering listener miss notices.
   @Test func nobodyPausesWhileAnotherRegisters() throws {
     let (a, b) = (try make("a"), try make("b"))

@@ -172,7 +172,10 @@ extension Watcher {
       guard state.watches[number]?.contains(where: { $0 === watch }) == true else { return }
       // The directory was watched before, and now cannot be watched.
       state.watches[number]?.removeAll { $0 === watch }
-      if state.watches[number]?.isEmpty == true { state.watches[number] = nil }
+      if state.watches[number]?.isEmpty == true {
+        state.watches[number] = nil
+        state.forget(number)
+      }
       watch.number.store(-1, ordering: .relaxed)
       poll(watch, &state)
     }
