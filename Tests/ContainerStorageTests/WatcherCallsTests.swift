@@ -222,6 +222,20 @@ import WormholeSyscalls
     return text.contains("inotify wd:\(String(number, radix: 16)) ")
   }
 
+  /// The kernel watches the directory for its end alone then.
+  @Test func aListenerThatCannotResumeIsPolled() throws {
+    let (directory, log) = (try make("a"), Log())
+    let early = try Watcher.shared.watch(directory.descriptor, .movedTo, keeping: directory) {
+      log.note($0)
+    }
+    // Other threads of this process may be registering.
+    try eventually("it pauses") { early.pause() }
+    FaultPoints.with([FaultRule(.inotifyAdd, .fail(.noSpace))]) { early.resume() }
+    let losses = log.losses
+    try eventually("it is told to look") { log.losses > losses }
+    early.stop()
+  }
+
   /// No pause begins that would make a registering listener miss notices.
   @Test func nobodyPausesWhileAnotherRegisters() throws {
     let (a, b) = (try make("a"), try make("b"))
