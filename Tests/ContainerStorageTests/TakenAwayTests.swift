@@ -122,6 +122,51 @@ import WormholeSyscalls
     #expect(try slot().number() == 4)
   }
 
+  /// A process that has opened the second lock file of a name before its maker retracts the file
+  /// does not commit beside the holder of the first one.
+  @Test func aRetractedLockFileIsNotUsed() throws {
+    try slot().add()
+    let locks = try channels().open("n/lock", [.readOnly, .directory])
+    try locks.unlink("1")
+    // The second process pauses before it gives the name 2 to its lock file, before it retracts
+    // the file, and before it gives a higher name to its next lock file.
+    let (two, retracting, later) = (FaultPause(), FaultPause(), FaultPause())
+    let rules = [
+      FaultRule(.link, .pause(two)), FaultRule(.unlink, path: "n/lock/2", .pause(retracting)),
+      FaultRule(.link, number: 2, .pause(later)),
+    ]
+    let second = try Thread("second") {
+      FaultPoints.with(rules) { _ = try? self.slot().add() }
+    }
+    try eventually("the second process has its lock file") { two.isReached }
+    let (inside, exit) = (Gate(), Gate())
+    let first = try Thread("first") {
+      _ = try? self.slot().add {
+        inside.open()
+        try? exit.wait()
+      }
+    }
+    try inside.wait()
+    try locks.unlink("2")
+    two.open()
+    try eventually("the second process is about to retract it") { retracting.isReached }
+    let opened = FaultPause()
+    let rule = FaultRule(.open, path: "n/lock/2", moment: .after, .pause(opened))
+    let third = try Thread("third") {
+      FaultPoints.with([rule]) { _ = try? self.slot().add() }
+    }
+    try eventually("the third process has it open") { opened.isReached }
+    retracting.open()
+    try eventually("the second process goes on to the next") { later.isReached }
+    opened.open()
+    third.join()
+    exit.open()
+    first.join()
+    later.open()
+    second.join()
+    #expect(try slot().number() == 4)
+  }
+
   /// A process at a generation far below the others, all of whose directories were hidden from its
   /// listing, does not commit beside them.
   @Test func aGenerationFarBelowIsFoundByTheHighest() throws {
