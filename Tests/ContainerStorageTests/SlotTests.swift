@@ -36,6 +36,24 @@ import WormholeSyscalls
     #expect(try slot.number() == 8)
   }
 
+  /// Both have found no directory.
+  @Test func theFirstChangesOfTwoProcessesMakeOneDirectory() throws {
+    let (pause, sums) = (FaultPause(), Heard<Int>())
+    let slot = try container.slot(.channels, "n")
+    let rule = FaultRule(.rename, path: "/channels/n", .pause(pause))
+    let late = try Thread("late") {
+      FaultPoints.with([rule]) {
+        if let sum = try? slot.add() { sums.add(sum) }
+      }
+    }
+    try eventually("its directory is about to get the name") { pause.isReached }
+    let other = try Container.open(container.path, options: .testing()).slot(.channels, "n")
+    #expect(try other.add() == 1)
+    pause.open()
+    late.join()
+    #expect(sums.all == [2])
+  }
+
   @Test func nothingIsLeftBesideTheValue() throws {
     let slot = try container.slot(.channels, "n")
     for _ in 0..<5 { try slot.add(durability: .power) }
