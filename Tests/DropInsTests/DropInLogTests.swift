@@ -4,6 +4,7 @@ import TestTraits
 import Testing
 import WormholeContainerStorage
 import WormholeDropIns
+import WormholeSyscalls
 
 /// The log for failures that the originals of the drop-in modules cannot report.
 ///
@@ -39,6 +40,28 @@ import WormholeDropIns
     // A concurrent test may log a line at this moment, and hold the destination until then.
     try outcomes.wait("the end of the destination") { !$0.isEmpty }
     #expect(outcomes.all == [true])
+  }
+
+  /// The pauses between the attempts last 63 milliseconds together.
+  @Test(.blocking) func aSilentCallFailsWithTheSeventhAttempt() throws {
+    let lines = Heard<String>()
+    let what = "a call during a shortage"
+    DropInLog.redirect { entry in
+      if entry.text.contains(what) { lines.add(entry.text) }
+    }
+    defer { DropInLog.redirect(to: nil) }
+    let shortage = WormholeError(Errno.tooManyOpenFiles, "make", what)
+    for (failures, attempts) in [(0, 1), (6, 7), (7, 7)] {
+      var calls = 0
+      let result: Int? = SilentCall.attempt { () throws -> Int in
+        calls += 1
+        guard calls > failures else { throw shortage }
+        return calls
+      }
+      #expect(calls == attempts)
+      #expect(result == (failures < 7 ? attempts : nil))
+      #expect(lines.count == (failures < 7 ? 0 : 1))
+    }
   }
 
   /// The advice differs for the main queue, which no thread may run, and for all other queues.
