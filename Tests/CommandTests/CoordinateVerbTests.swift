@@ -159,6 +159,36 @@ struct CoordinateVerbTests {
     #expect(later.output.contains("/"))
   }
 
+  /// Other accesses skip it.
+  @Test func aStoppedWaiterIsNoProblem() throws {
+    let stage = try Stage()
+    let holder = try hold(stage, "write")
+    let waiter = try stage.start(
+      "wormhole coordinate write file -- echo written",
+      environment: ["WORMHOLE_ROOT=\(stage.directory.path)/groups"])
+    try eventually("it waits") {
+      try stage.run("ls groups/wormhole.user/.wormhole/system/coordination/waiting").output != ""
+    }
+    let found = try eventually("it is stopped without the lock") { () -> ProcessOutcome? in
+      try waiter.child.send(.stop)
+      try waiter.waitUntilStopped()
+      let found = try stage.run("\(Self.root) wormhole --group wormhole.user doctor")
+      guard found.output.contains("coordination/lock/") else { return found }
+      try waiter.child.send(.go)
+      return nil
+    }
+    let who = "'wormhole' (process \(waiter.child.process), stopped)"
+    let line = found.output.split(separator: "\n").first {
+      $0.contains("\(who) waits to write '")
+    }
+    #expect(line?.hasPrefix("note ") == true, "\(found.output)")
+    #expect(found.status == .exited(0), "\(found.output)")
+    try waiter.child.send(.go)
+    _ = try stage.run("echo go >pipe")
+    #expect(try holder.outcome().status == .exited(0))
+    #expect(try waiter.outcome().output == "written\n")
+  }
+
   @Test func theDoctorListsAccessesAndRemovesWhatTheDeadLeft() throws {
     let stage = try Stage()
     let holder = try hold(stage, "read")
