@@ -130,6 +130,21 @@ import WormholeSyscalls
     #expect(MemberDirectory.WorkerName("0123456789ABCDEF.0")?.text == nil)
   }
 
+  /// A process that sweeps guests would otherwise remove the directory at the same time.
+  @Test func aGuestHasItsPresenceUntilItsDirectoryIsGone() throws {
+    let ((guest, presence), pause) = (try container.makeGuest(), FaultPause())
+    let rule = FaultRule(.rename, path: "/staging/", .pause(pause))
+    let remover = try Thread("remover") { [container] in
+      FaultPoints.with([rule]) { container.removeGuest(guest, presence) }
+    }
+    try eventually("the directory is about to be moved away") { pause.isReached }
+    let isPresent = try guest.isPresent()
+    pause.open()
+    remover.join()
+    #expect(isPresent)
+    #expect(try container.guestNames() == [])
+  }
+
   /// The file with the reason of a damaged value is no value, and a channel without one takes no
   /// space.
   @Test func theUsedSpaceIsThatOfTheValues() throws {
