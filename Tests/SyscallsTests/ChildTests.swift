@@ -85,6 +85,17 @@ import WormholeSyscalls
     #expect(try !ended.waitUntilStopped())
   }
 
+  /// All signals are blocked in the thread that starts the program.
+  @Test func aChildBlocksNoSignal() throws {
+    let end = Monitor<ChildStatus?>(nil)
+    let thread = try Thread("starter") {
+      let status = try? Child.spawn("sh", ["-c", "kill -TERM $$; exit 3"]).wait()
+      end.withLock { $0 = status }
+    }
+    thread.join()
+    #expect(end.withLock { $0 } == .signalled(15))
+  }
+
   @Test func signalsToNobodyAreErrors() throws {
     let child = try Child.spawn("true")
     _ = try child.wait()
