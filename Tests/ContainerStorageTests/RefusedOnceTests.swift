@@ -109,6 +109,17 @@ import WormholeSyscalls
     #expect(try arbiters.room(for: path) === group)
   }
 
+  /// Another process may make the directory of the groups, and the group of the path, meanwhile.
+  @Test func groupsThatCannotBeFoundForAMomentAreNotLeftOut() throws {
+    let folder = try TemporaryDirectory()
+    let arbiters = Arbiters(.testing(), root: folder.path + "/system/groups")
+    let path = AccessPath(folder.path + "/file")
+    FaultPoints.with([FaultRule(.readlink, .fail(.inputOutput))]) {
+      #expect(throws: WormholeError.self) { try arbiters.room(for: path) }
+    }
+    #expect(throws: Never.self) { try arbiters.room(for: path) }
+  }
+
   /// A kernel that has the call is not taken for a kernel without it.
   @Test func whatCannotBeOpenedForAMomentIsOpenedLater() throws {
     let folder = try TemporaryDirectory()
