@@ -43,6 +43,30 @@ import WormholeSyscalls
     }
   }
 
+  /// The next thread of the process uses the same open files as the thread that unlocks.
+  @Test func theTurnOfAnAccessIsGivenBackAfterTheUnlock() throws {
+    let room = try AccessDirectory(container)
+    func access(_ name: String) -> AccessExecutor {
+      let claim = AccessClaim([.init(AccessPath("/\(name)"), writes: true)], purpose: name)
+      return AccessExecutor(room, AccessRequest(claim, subject: name), .unlimited)
+    }
+    let (first, second, pause) = (access("a"), access("b"), FaultPause())
+    try first.begin()
+    try first.end(commits: false)
+    // The first call takes the lock.
+    let rule = FaultRule(.flock, path: "coordination/lock/1", number: 2, .pause(pause))
+    let thread = try Thread("second") {
+      FaultPoints.with([rule]) { try? second.begin() }
+    }
+    try eventually("it is about to unlock") { pause.isReached }
+    let isFree = room.slot.turns.tryTake()
+    if isFree { room.slot.turns.giveBack() }
+    pause.open()
+    thread.join()
+    #expect(!isFree)
+    try second.end(commits: false)
+  }
+
   /// Each waiting value keeps a file open.
   @Test func aSaverTakesOneMoreRequestOnlyForAWaitingValue() throws {
     let saver = ValueSaver()
