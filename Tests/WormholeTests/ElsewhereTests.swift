@@ -135,6 +135,19 @@ import WormholeSyscalls
     #expect(try meeting.container.members().first { $0.name == "printer" }?.machine == "")
   }
 
+  /// Two machines would have a member of the name.
+  @Test func aFileThatTheSystemRefusesLetsNoProgramJoin() throws {
+    try moveAway()
+    let rule = FaultRule(
+      .open, path: MemberDirectory.elsewhereName, persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let join = try failure { try meeting.container.join(as: "printer").leave() }
+      #expect(join.errno == Errno.inputOutput.rawValue)
+    }
+    #expect(try !home.isPresent())
+    #expect(try home.elsewhere?.machine == Self.machine)
+  }
+
   @Test func theMemberIsNeitherRemovedNorWoken() throws {
     try moveAway()
     let removal = try failure { try meeting.container.removeMember("printer") }
