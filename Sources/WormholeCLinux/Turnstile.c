@@ -11,6 +11,7 @@ _Thread_local int32_t turnstile_player = -1;
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,6 +156,11 @@ static void add_to_fingerprint(const void *bytes, size_t count) {
         (turnstile_world->fingerprint ^ ((const uint8_t *)bytes)[index]) * 0x100000001b3u;
 }
 
+static uint64_t inode_at(const char *path) {
+  struct stat status;
+  return path[0] && lstat(path, &status) == 0 ? status.st_ino : 0;
+}
+
 static struct turnstile_step *record(int32_t from, uint64_t mask) {
   struct world *world = turnstile_world;
   struct turnstile_step *step = &world->steps[world->step_count++];
@@ -178,9 +184,12 @@ static struct turnstile_step *record(int32_t from, uint64_t mask) {
     step->folder = player->folder;
     step->other = player->other;
     step->other_folder = player->other_folder;
+    step->file = player->file;
     memcpy(step->thread, player->name, sizeof step->thread);
     memcpy(step->path, player->path, sizeof step->path);
   }
+  step->first_file = inode_at(world->first_path);
+  step->second_file = inode_at(world->second_path);
   step->enabled = mask;
   step->suspended = mask_of(1);
   step->clock = world->clock;

@@ -267,6 +267,12 @@ void turnstile_draw(const int32_t ranks[turnstile_max_players], const int32_t *s
     world->change_steps[world->change_count++] = steps[number];
 }
 
+void turnstile_observe(const char *first, const char *second) {
+  struct world *world = turnstile_world;
+  snprintf(world->first_path, sizeof world->first_path, "%s", first);
+  snprintf(world->second_path, sizeof world->second_path, "%s", second);
+}
+
 enum turnstile_outcome turnstile_round(void) {
   struct world *world = turnstile_world;
   uint32_t number = world->asked + 1;

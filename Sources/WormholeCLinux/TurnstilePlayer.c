@@ -119,6 +119,13 @@ static int is_directory(int descriptor) {
   return fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* The inode, if a round observes files. */
+static uint64_t file_of(int descriptor) {
+  struct stat status;
+  if (!turnstile_world->first_path[0] || fstat(descriptor, &status) == -1) return 0;
+  return status.st_ino;
+}
+
 /* Locks that are used before the race have the same bits in all rounds. The others share one bit,
    and so do signals between threads. */
 static const uint64_t signals = 1ull << 63, other_locks = 1ull << 62;
@@ -159,6 +166,7 @@ int turnstile_at(int32_t call, int changes, int is_local, int32_t access, int de
   if (access == turnstile_watches) note_watch(descriptor);
   player->access = player->only_reads ? turnstile_reads_name : access;
   set_path(player, descriptor, name);
+  player->file = name ? 0 : file_of(descriptor);
   if (player->access == turnstile_reads_file && strncmp(player->path, "anon_inode:", 11) == 0)
     player->access = turnstile_reads_notices;
   player->is_watched = is_watched(player->object) || is_watched(player->folder) ||

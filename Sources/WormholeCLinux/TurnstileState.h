@@ -24,7 +24,7 @@ enum player_state {
 struct player {
   uint32_t word;
   int32_t state, process, call, is_local, changes, rank, access, only_reads, is_watched, used_clock;
-  uint64_t used_locks, object, folder, other, other_folder;
+  uint64_t used_locks, object, folder, other, other_folder, file;
   const void *address;
   int64_t deadline;
   uint64_t seen;
@@ -62,6 +62,7 @@ struct world {
   /* The directories that a process of this round has watched, by the hashes of their paths. */
   int32_t watch_count;
   uint64_t watches[turnstile_max_watches];
+  char first_path[256], second_path[256];
   char trouble[256];
   struct turnstile_step steps[turnstile_max_steps];
 };

@@ -98,8 +98,8 @@ struct ScheduleTests {
   /// A sync is left out, the fence is, and more: each is found, shrunk to few moves, and found
   /// again three times of three, in the same table of steps.
   @Test(arguments: [
-    ("trust-open-file", "updaters", 1, "lost: "), ("no-file-sync", "power", 0, "unsynced: "),
-    ("no-directory-sync", "power", 0, "unsynced: "), ("no-removal", "takeover", 2, "lost: "),
+    ("trust-open-file", "updaters", 1, "lost: "), ("no-file-sync", "power", 0, "undone: "),
+    ("no-directory-sync", "power", 0, "undone: "), ("no-removal", "takeover", 2, "lost: "),
     ("steal-without-generation", "takeover", 2, "lost: "),
     ("open-staging-late", "takeover", 2, "lost: "), ("repeat-partly", "several", 1, "double: "),
     ("remove-without-fence", "names", 1, "lost: "), ("heal-by-rename", "repair", 1, "lost: "),

@@ -56,6 +56,9 @@ struct turnstile_step {
   int64_t clock;
   /* Hashes of the path and of its directory; of a rename or link also those of the other name. */
   uint64_t object, folder, other, other_folder;
+  /* Inodes, and 0 for none: the file of the call's descriptor, and the files that had the observed
+     paths before the call. */
+  uint64_t file, first_file, second_file;
   char thread[16], path[112];
 };
 
@@ -73,6 +76,8 @@ enum turnstile_access {
   turnstile_reads_status,
   turnstile_watches,
   turnstile_reads_notices,
+  /* Other calls have the same results, but a power cut leaves more. */
+  turnstile_syncs,
 };
 
 enum turnstile_outcome {
@@ -107,6 +112,8 @@ int turnstile_add_move(const struct turnstile_move *move);
 /* Draws the order instead: the players' ranks, and the steps at which the current player gets the
    lowest rank. */
 void turnstile_draw(const int32_t ranks[turnstile_max_players], const int32_t *steps, int count);
+/* Records at each step of the round which files have these paths. */
+void turnstile_observe(const char *first, const char *second);
 /* Runs the round. The last process begins once the others have ended. */
 enum turnstile_outcome turnstile_round(void);
 

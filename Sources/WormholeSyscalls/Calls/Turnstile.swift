@@ -16,6 +16,8 @@
       case readsStatus
       case watches
       case readsNotices
+      /// Changes only what a power cut leaves.
+      case syncs
     }
 
     /// Waits at a fault point until the schedule lets this thread continue.
@@ -69,6 +71,7 @@
         .writesFile
       case .inotifyAdd: .watches
       case .epollWait, .poll: .readsNotices
+      case .fsync: .syncs
       default: .other
       }
     }

@@ -26,9 +26,13 @@
     var locks: UInt64 = 0
 
     /// The effect of a step's call, without the locks and the clock.
-    init(_ choice: Turnstile.Choice) {
+    ///
+    /// - Parameter countsSyncs: whether a sync is an effect: on what a power cut leaves.
+    init(_ choice: Turnstile.Choice, countsSyncs: Bool) {
       process = choice.process < 0 ? nil : choice.process
       switch choice.access {
+      case .syncs where countsSyncs:
+        (kind, written) = (.files, [choice.object])
       case _ where choice.isLocal: break
       case .nothing: break
       case .other: kind = .unknown

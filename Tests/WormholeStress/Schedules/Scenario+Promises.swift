@@ -17,7 +17,7 @@
           return "error: process \(number): \(text)"
         }
       }
-      if self == .power, let broken = PowerPromise.violation() { return broken }
+      if hasCuts, let broken = PowerPromise.violation() { return broken }
       let notes = (0..<processes).map { Self.pairs(Turnstile.notes(of: $0)) }
       return switch self {
       case .updaters, .takeover, .power: brokenSum(notes)

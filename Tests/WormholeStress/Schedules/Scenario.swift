@@ -113,6 +113,9 @@
     /// A scenario with long rounds runs a part of the wanted number of drawn orders.
     var drawnShare: Int { hasMachines ? 8 : 1 }
 
+    /// Whether the outcomes of a power cut are checked, after each step.
+    var hasCuts: Bool { [.updaters, .takeover, .power].contains(self) }
+
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
       switch self {

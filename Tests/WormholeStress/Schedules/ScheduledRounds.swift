@@ -79,6 +79,10 @@
       try clear()
       Turnstile.prepare(scenario.processes, seed: schedule.seed)
       for (former, next) in scenario.replacements { Turnstile.replace(former, by: next) }
+      if scenario.hasCuts {
+        let channel = "\(folder)/now/\(PowerPromise.channel)"
+        Turnstile.observe("\(channel)/value.plist", "\(channel)/kept.plist")
+      }
       for entry in schedule.entries { Turnstile.add(entry.move, at: entry.step) }
       draw?()
       let outcome = Turnstile.round()

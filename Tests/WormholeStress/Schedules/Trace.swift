@@ -7,13 +7,16 @@
     /// The effect of the chosen thread at each step, until the next step.
     let effects: [Effect]
 
-    init() {
+    /// - Parameter countsSyncs: whether a sync is an effect.
+    init(countsSyncs: Bool) {
       choices = (0..<Turnstile.stepCount).map { Turnstile.choice(at: $0) }
       var latest = [Effect?](repeating: nil, count: Turnstile.playerLimit)
       var effects: [Effect] = []
       effects.reserveCapacity(choices.count)
       for (number, choice) in choices.enumerated() {
-        if choice.player >= 0 { latest[choice.player] = Effect(choice) }
+        if choice.player >= 0 {
+          latest[choice.player] = Effect(choice, countsSyncs: countsSyncs)
+        }
         // The chosen thread makes the call, sometimes several steps later.
         var effect = Effect(process: nil)
         if choice.chosen >= 0 { effect = latest[choice.chosen] ?? effect }

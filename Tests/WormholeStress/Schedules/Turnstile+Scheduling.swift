@@ -19,6 +19,16 @@
     enum PlayerAction: Hashable, Sendable {
       case call(Call)
       case wait, end, begin
+
+      fileprivate init(_ call: Int32) {
+        self =
+          switch call {
+          case Int32(turnstile_waits): .wait
+          case Int32(turnstile_ends): .end
+          case 0...: .call(unsafeBitCast(UInt8(call), to: Call.self))
+          default: .begin
+          }
+      }
     }
 
     /// A step of a round, with the player at the step and the player that continued.
@@ -73,6 +83,9 @@
       turnstile_replace(Int32(process), Int32(other))
     }
 
+    /// Records at each step of the round which files have these paths.
+    static func observe(_ first: String, _ second: String) { turnstile_observe(first, second) }
+
     static func add(_ move: ScheduleMove, at step: Int) {
       var made = turnstile_move()
       made.step = Int32(step)
@@ -119,7 +132,11 @@
         isWatched: step.pointee.is_watched != 0,
         usedClock: step.pointee.used_clock != 0, usedLocks: step.pointee.used_locks,
         object: step.pointee.object, folder: step.pointee.folder,
-        other: step.pointee.other, otherFolder: step.pointee.other_folder)
+        other: step.pointee.other, otherFolder: step.pointee.other_folder,
+        doing: PlayerAction(step.pointee.call), file: step.pointee.file,
+        firstFile: step.pointee.first_file, secondFile: step.pointee.second_file,
+        clock: step.pointee.clock,
+        isFailed: step.pointee.move == Int32(turnstile_fail.rawValue))
     }
 
     /// The part of a step for a search: numbers below 0 stand for the keeper.
@@ -142,22 +159,24 @@
       let folder: UInt64
       let other: UInt64
       let otherFolder: UInt64
+      let doing: PlayerAction
+      /// Inodes, 0 for none: the file of the descriptor, and the files at the observed paths before
+      /// the call.
+      let file: UInt64
+      let firstFile: UInt64
+      let secondFile: UInt64
+      let clock: Int64
+      /// Whether the schedule lets the call fail.
+      let isFailed: Bool
     }
 
     static func step(at number: Int) -> Step {
       let step = turnstile_step_at(Int32(number))!
       let raw = step.pointee
-      let doing: PlayerAction =
-        switch raw.call {
-        case Int32(turnstile_waits): .wait
-        case Int32(turnstile_ends): .end
-        case 0...: .call(unsafeBitCast(UInt8(raw.call), to: Call.self))
-        default: .begin
-        }
       return Step(
         player: raw.player < 0 ? nil : Int(raw.player),
         process: raw.process < 0 ? nil : Int(raw.process),
-        thread: withUnsafeBytes(of: raw.thread, text), doing: doing,
+        thread: withUnsafeBytes(of: raw.thread, text), doing: PlayerAction(raw.call),
         path: withUnsafeBytes(of: raw.path, text),
         enabled: (0..<playerLimit).filter { raw.enabled & (1 << UInt64($0)) != 0 },
         chosen: raw.chosen < 0 ? nil : Int(raw.chosen), clock: raw.clock,
