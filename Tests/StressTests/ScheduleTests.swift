@@ -110,6 +110,8 @@ struct ScheduleTests {
     ("drop-late-resume", "hung", 0, "paused: "), ("tell-only-asked", "appear", 0, "unnoticed: "),
     ("forget-buried", "appear", 1, "unnoticed: "), ("sweep-elsewhere", "guest", 0, "error: "),
     ("drop-carried-receipts", "guest", 0, "error: "), ("keep-orphans", "file", 1, "error: "),
+    ("keep-late", "updaters", 0, "undone: "), ("save-unsynced", "saves", 0, "undone: "),
+    ("save-unlooked", "saves", 1, "undone: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
@@ -227,6 +229,15 @@ struct ScheduleTests {
       "--scenario", "takeover", "--preemptions", "1", "--drawn", "0", "--budget", "60",
       "--jobs", "2",
     ])
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
+  }
+
+  /// Two processes save their values, while a third one commits a synced value between two others.
+  ///
+  /// Each process is killed and suspended at each step.
+  @Test func aCutUndoesNoMoreThanItMayWhileValuesAreSaved() throws {
+    let result = try schedules(
+      ["--scenario", "saves", "--drawn", "0", "--budget", "60", "--jobs", "1"])
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 

@@ -140,6 +140,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case overtakePieces
   case listOnce
   case syncBeforeNotice
+  case keepLate
   case saveUnsynced
   case saveUnlooked
   case neverSave

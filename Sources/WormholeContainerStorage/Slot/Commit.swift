@@ -128,7 +128,7 @@ struct Commit {
     let now = isSynced ? 0 : container.options.environment.sinceEpoch()
     var lacksExchange = false
     let failure = Errno.of { () throws(Errno) in
-      if !isSynced {
+      if !isSynced, !Mutants.has(.keepLate) {
         do throws(Errno) { try keepOld() } catch {
           // The file system has no links, or an unlinkable file has replaced the value.
           guard error.meansNoLinks else { throw error }
@@ -153,7 +153,8 @@ struct Commit {
         if !lacksExchange { disposeOfOld(isKept: !isSynced, damaged) }
       case .sound, .damaged:
         lacksExchange = try !exchange(isSynced)
-        if !lacksExchange { disposeOfOld(isKept: !isSynced, latestAt: now) }
+        let isKept = !isSynced && !Mutants.has(.keepLate)
+        if !lacksExchange { disposeOfOld(isKept: isKept, latestAt: now) }
       }
     }
     if lacksExchange { return nil }

@@ -20,7 +20,7 @@
       if hasCuts, let broken = PowerPromise.violation() { return broken }
       let notes = (0..<processes).map { Self.pairs(Turnstile.notes(of: $0)) }
       return switch self {
-      case .updaters, .takeover, .power: brokenSum(notes)
+      case .updaters, .takeover, .power, .saves: brokenSum(notes)
       case .mail, .cancel: brokenMail(notes)
       case .members: brokenMail(notes, sender: 0)
       case .several: brokenSeveral(notes)

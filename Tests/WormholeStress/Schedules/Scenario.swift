@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses, evict, follow, wake
+    case pieces, losses, evict, follow, wake, saves
 
     var purpose: String {
       switch self {
@@ -47,6 +47,7 @@
       case .evict: "a machine is given up and reappears, and its messages go elsewhere"
       case .follow: "messages to a member, and its home moves to another machine"
       case .wake: "a member of another machine is woken, without a program for it"
+      case .saves: "three processes add to a number, and two of them save it"
       }
     }
 
@@ -75,7 +76,7 @@
       switch self {
       case .takeover, .several, .names, .repair: .suspensions
       case .batch, .late, .ask, .appear, .file: .kills
-      case .queue: [.kills, .suspensions]
+      case .queue, .saves: [.kills, .suspensions]
       default: []
       }
     }
@@ -114,12 +115,12 @@
     var drawnShare: Int { hasMachines ? 8 : 1 }
 
     /// Whether the outcomes of a power cut are checked, after each step.
-    var hasCuts: Bool { [.updaters, .takeover, .power].contains(self) }
+    var hasCuts: Bool { [.updaters, .takeover, .power, .saves].contains(self) }
 
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
       switch self {
-      case .updaters, .takeover, .power, .several, .names, .repair: true
+      case .updaters, .takeover, .power, .saves, .several, .names, .repair: true
       case .present, .moved, .hung, .appear: true
       default: false
       }
@@ -143,7 +144,7 @@
     func play(_ number: Int, in path: String) throws {
       if number == processes - 1 { return try check(path) }
       switch self {
-      case .updaters, .takeover, .power: try add(number, path)
+      case .updaters, .takeover, .power, .saves: try add(number, path)
       case .mail, .cancel:
         if number == 1 { try send(path) } else { try receive(path) }
       case .several: try changeSeveral(number, path)
@@ -175,15 +176,24 @@
       // The reading opens what the race needs.
       _ = try sum.value
       Turnstile.begin()
+      // A synced value between two others, while another process saves an earlier one.
+      if self == .saves, number == 2 { try Self.addOne(to: sum, number, durability: .power) }
+      try Self.addOne(to: sum, number)
+      if self == .saves, number < 2 { container.storage.finishSaving() }
+      // The closing of files at the end of a process is no part of the race.
+      Turnstile.finish()
+    }
+
+    private static func addOne(
+      to sum: Channel<Int>, _ number: Int, durability: Durability? = nil
+    ) throws {
       Note.attempted.write(number)
-      let after = try sum.updateVersionIfNeeded { value in
+      let after = try sum.updateVersionIfNeeded(durability: durability) { value in
         value = (value ?? 0) + 1
         return .commit
       }
       Note.added.write(after.value ?? -1)
       Note.version.write(after.version)
-      // The closing of files at the end of a process is no part of the race.
-      Turnstile.finish()
     }
 
     /// Sends a message before the race, which opens what the race needs, and two in the race.
@@ -267,7 +277,7 @@
       var members: [Member] = []
       let time = Turnstile.isScheduled ? Duration.seconds(5) : .zero
       switch self {
-      case .updaters, .takeover, .power, .repair:
+      case .updaters, .takeover, .power, .saves, .repair:
         let latest = try container.channel("sum", of: Int.self).latest
         Note.added.write(latest?.value ?? -1)
         Note.version.write(latest?.metadata.version ?? -1)
@@ -288,8 +298,8 @@
       let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
       for finding in findings where finding.severity == .problem {
         if self == .repair, finding.subject.hasPrefix("damaged/") { continue }
-        // The next change removes it.
-        if hasKills, finding.what == "left by an ended process" { continue }
+        // The next change removes it. A save waits for a suspended holder no longer than a second.
+        if hasKills || self == .saves, finding.what == "left by an ended process" { continue }
         Note.problem.write(0)
         Turnstile.setText("doctor: \(finding)")
       }
