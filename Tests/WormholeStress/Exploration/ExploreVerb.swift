@@ -11,9 +11,8 @@ extension Verb {
       "The state machines of the lock and of the mailbox, the same code as in the library, "
         + "advance step by step over a directory that is a few values in memory. Every order of "
         + "the steps of two and three processes is explored, with a death between any two steps, "
-        + "the shortest paths first, until the requested number of states was visited. In models "
-        + "with a power cut, every possible content of the disk after the cut is checked in each "
-        + "state. Then random paths go deeper.",
+        + "the shortest paths first, until the requested number of states was visited. Then random "
+        + "paths go deeper.",
       "A suspended process is a process that takes no step; its lease may expire at any time.",
     ],
     [
@@ -58,7 +57,7 @@ extension Invocation {
     let wanted = try number(.states, least: 1000) ?? 1_000_000
     let runs = try number(.wander, least: 0) ?? 500
     let seed = UInt64(try number(.seed, least: 0) ?? .random(in: 0..<1_000_000))
-    var (states, cuts, violations) = (0, 0, 0)
+    var (states, violations) = (0, 0)
     // If a small model has fewer states than its share, the following models get the rest.
     var left = wanted
     for (index, world) in worlds.enumerated() {
@@ -66,14 +65,11 @@ extension Invocation {
       let share = worlds.count == 1 ? wanted : world.share(of: left, among: worlds[index...])
       let walked = world.walk(states: share, wandering: runs, seed: seed, mutant)
       states += walked.states
-      cuts += walked.cuts
       left -= walked.states
       if walked.violation != nil { violations += 1 }
       try output.write(walked, of: world, value(.mutant), seed, took: Instant.now - begin)
     }
-    if !output.isJSON {
-      try output.write(line: "explored \(states) states and \(cuts) outcomes of a power cut")
-    }
+    if !output.isJSON { try output.write(line: "explored \(states) states") }
     return violations == 0
   }
 
@@ -124,8 +120,8 @@ extension Output {
         "violations": .array(violations),
       ]
       let counts = [
-        "states": walked.states, "steps": walked.steps, "cuts": walked.cuts,
-        "depth": walked.depth, "wandered": walked.wandered, "seed": Int(seed),
+        "states": walked.states, "steps": walked.steps, "depth": walked.depth,
+        "wandered": walked.wandered, "seed": Int(seed),
       ]
       for (key, count) in counts { object[key] = .integer(Int64(count)) }
       if walked.violation != nil { object["replay"] = .string(line) }

@@ -6,8 +6,6 @@ import WormholeContainerStorage
 /// states.
 enum Exploring: String, CaseIterable {
   case lockTwo = "lock-two"
-  case lockPower = "lock-power"
-  case lockSave = "lock-save"
   case lockThree = "lock-three"
   case mail = "mail"
   case mailOrder = "mail-order"
@@ -24,8 +22,6 @@ enum Exploring: String, CaseIterable {
   var purpose: String {
     switch self {
     case .lockTwo: "two processes change a value twice each, and one may die"
-    case .lockPower: "the same, with the power cut at any moment"
-    case .lockSave: "the same, and values are saved after their commits"
     case .lockThree: "three processes change a value, and two may die"
     case .mailOrder: "two senders, and a receiver that lists its inbox and may die"
     case .mailBatch: "a cancelled batch, a message, and a receiver that may die twice"
@@ -45,8 +41,6 @@ enum Exploring: String, CaseIterable {
   private var share: Int {
     switch self {
     case .lockTwo: 12
-    case .lockPower: 26
-    case .lockSave: 26
     case .lockThree: 28
     case .mailOrder: 8
     case .mailBatch: 8
@@ -65,11 +59,10 @@ enum Exploring: String, CaseIterable {
   /// The mechanisms that can be disabled here.
   ///
   /// These are the mechanisms of the machines, and those of executors that only show in a model:
-  /// with power cuts, lost notices or ordering keys. Schedules show the others in the library
-  /// itself.
+  /// with lost notices or ordering keys. Schedules show the others in the library itself.
   static let mutants = [
-    "no-fence", "no-removal", "no-file-sync", "no-directory-sync", "trust-listing",
-    "no-end-of-lull", "trust-claim", "claim-any-key", "return-keys-to-inbox", "forget-returned",
+    "no-fence", "no-removal", "trust-listing", "no-end-of-lull", "trust-claim", "claim-any-key",
+    "return-keys-to-inbox", "forget-returned",
   ]
 
   /// Returns the model's share of the remaining states; the following models get the states that a
@@ -97,7 +90,6 @@ enum Exploring: String, CaseIterable {
     let deeper = wander.wander(runs, steps: 600, seed: seed)
     found.wandered = deeper.steps
     found.deepest = deeper.depth
-    found.cuts += deeper.cuts
     found.violation = deeper.violation
     found.path = deeper.path
     return found
@@ -124,10 +116,8 @@ enum Exploring: String, CaseIterable {
     var queue = QueueWorld.Rules()
     (lock.mutant, mail.mutant, queue.mutant) = (mutant, mutant, mutant)
     switch self {
-    case .lockTwo: (lock.updates, lock.hasPower, lock.generations) = (2, false, 2)
-    case .lockPower: (lock.updates, lock.generations) = (2, 2)
-    case .lockSave: (lock.updates, lock.generations, lock.saves) = (2, 2, 1)
-    case .lockThree: (lock.processes, lock.deaths, lock.hasPower) = (3, 2, false)
+    case .lockTwo: (lock.updates, lock.generations) = (2, 2)
+    case .lockThree: (lock.processes, lock.deaths) = (3, 2)
     case .mailOrder: (mail.files, mail.cancelled) = ([[1, 1], [1]], [])
     case .mailBatch: (mail.files, mail.cancelled, mail.deaths) = ([[2], [1]], [0], 2)
     case .mail: break
@@ -154,7 +144,6 @@ enum Exploring: String, CaseIterable {
 struct Walked: Sendable {
   var states: Int
   var steps: Int
-  var cuts: Int
   var depth: Int
   var isComplete: Bool
   var violation: String?
@@ -164,7 +153,7 @@ struct Walked: Sendable {
   var deepest = 0
 
   init<World>(_ result: Exploration<World>.Result) {
-    (states, steps, cuts) = (result.states, result.steps, result.cuts)
+    (states, steps) = (result.states, result.steps)
     (depth, isComplete) = (result.depth, result.isComplete)
     (violation, path) = (result.violation, result.path)
   }

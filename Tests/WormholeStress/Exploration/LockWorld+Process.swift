@@ -19,27 +19,13 @@ extension LockWorld {
     /// The directory that the process is removing, and its generation.
     var removing: Int8 = 0
     var removingGeneration: Int8 = 0
-    /// The value that was read, and the content on which the change is based.
+    /// The value that was read.
     var old: File?
-    var base: Int8 = 0
-    /// The file that the process has committed last, still open.
-    var own: File?
-    var isPower = false
-    var syncs = false
-    var isBetween: Bool = true
-    /// The saves that are left, and the file that was committed last without a sync.
-    var saves: Int8
-    var unsaved: File?
-    /// The save in progress.
-    var save: Save?
-    /// Whether the present tenure is part of the save.
-    var isSaving = false
+    var isBetween = true
 
-    var isDone: Bool {
-      isDead || (isBetween && updates == 0 && save == nil && (unsaved == nil || saves == 0))
-    }
+    var isDone: Bool { isDead || (isBetween && updates == 0) }
 
-    init(updates: Int8, saves: Int8 = 0) { (self.updates, self.saves) = (updates, saves) }
+    init(updates: Int8) { self.updates = updates }
   }
 
   mutating func step(_ choices: inout Choices) {
@@ -73,37 +59,22 @@ extension LockWorld {
     state.processes[index].action = state.processes[index].machine.next(
       event, fence: rules.mutant != .noFence,
       removal: rules.mutant != .noRemoval)
-    guard case .finish(let ending) = state.processes[index].action else { return }
-    finish(index, ending)
-  }
-
-  private mutating func finish(_ index: Int, _ ending: LockEnd) {
-    state.processes[index].old = nil
-    state.processes[index].base = 0
-    guard ending == .committed, state.processes[index].isPower else {
-      return conclude(index, ending)
-    }
-    // The directory is synced after the lock is released.
-    state.processes[index].step = 1
+    if case .finish(let ending) = state.processes[index].action { conclude(index, ending) }
   }
 
   /// Returns from a change.
   private mutating func conclude(_ index: Int, _ ending: LockEnd) {
     if ending == .committed { state.processes[index].committed += 1 }
+    state.processes[index].old = nil
     state.processes[index].isBetween = true
-    state.processes[index].isSaving = false
-    state.processes[index].isPower = false
-    state.processes[index].syncs = false
     state.processes[index].step = 0
   }
 
   private mutating func go(_ index: Int, _ choices: inout Choices) {
     let me = state.processes[index]
     if me.isBetween {
-      if saves(index, &choices) { return }
       state.processes[index].isBetween = false
       state.processes[index].updates -= 1
-      if rules.hasPower { state.processes[index].isPower = choices.pick() }
       return tell(index, .begin)
     }
     switch me.action {
@@ -127,17 +98,14 @@ extension LockWorld {
     case .look(let generation): tell(index, exists(generation) ? .newer : .newest)
     // The content of the heartbeat decides only when other processes take over.
     case .mark: tell(index, .marked)
-    case .run: me.isSaving ? save(index) : read(index)
-    case .commit: commit(index, &choices)
+    case .run:
+      state.processes[index].old = state.value
+      tell(index, .changed)
+    case .commit: commit(index)
     case .unlock(let generation):
       if state.owners[generation] == Int8(index) { state.owners[generation] = Self.free }
       tell(index, .unlocked)
-    case .finish(let ending):
-      guard me.step == 1 else { return }
-      let content = me.own?.content ?? 0
-      if rules.mutant != .noDirectorySync { state.onDisk = [state.names] }
-      state.promised = max(state.promised, content)
-      conclude(index, ending)
+    case .finish: break
     }
   }
 
@@ -181,16 +149,10 @@ extension LockWorld {
       state.processes[index].removingGeneration = number
       state.processes[index].removing = state.directories[Int(number)]
       state.processes[index].step = 2
-    case 2:  // unlink its files through the descriptor, one after the other
+    case 2:  // unlink its file through the descriptor
       let inode = Int(me.removing)
-      guard state.inodes[inode]?.isEmpty == false else { return rmdir(index, generation) }
-      if state.inodes[inode]?.next != nil {
-        state.inodes[inode]?.next = nil
-      } else if state.inodes[inode]?.kept != nil {
-        state.inodes[inode]?.kept = nil
-      } else {
-        state.inodes[inode]?.save = nil
-      }
+      guard state.inodes[inode]?.next != nil else { return rmdir(index, generation) }
+      state.inodes[inode]?.next = nil
     default: break
     }
   }
@@ -198,19 +160,11 @@ extension LockWorld {
   /// Removes a staging directory by name, if it is empty.
   private mutating func rmdir(_ index: Int, _ generation: Int8) {
     let inode = Int(state.directories[Int(generation)])
-    if inode != 0, state.inodes[inode]?.isEmpty == true {
+    if inode != 0, state.inodes[inode] == Staging() {
       state.inodes[inode] = nil
       state.directories[Int(generation)] = 0
     }
     state.processes[index].removing = 0
     state.processes[index].step = 1
-  }
-
-  private mutating func read(_ index: Int) {
-    let value = state.names.value
-    if state.processes[index].own != value { state.processes[index].own = nil }
-    state.processes[index].old = value
-    state.processes[index].base = value?.content ?? 0
-    tell(index, .changed)
   }
 }

@@ -127,8 +127,6 @@ struct MailWorld: ModelWorld {
   func hash(into hasher: inout Hasher) { hasher.combine(state) }
 
   var violation: String? { state.violation?.rawValue }
-  // Power cuts during messaging are tested on real file systems only.
-  var cuts: (count: Int, violation: String?) { (0, nil) }
 
   var isOver: Bool {
     state.senders.allSatisfy { $0.files.isEmpty } && state.cancellers.allSatisfy(\.isOver)

@@ -11,10 +11,6 @@ protocol ModelWorld: Hashable {
 
   /// The error of the final state, if any.
   var verdict: String? { get }
-
-  /// Checks the possible contents of the disk after a power cut now: returns the number of
-  /// outcomes, and the first outcome that breaks a promise.
-  var cuts: (count: Int, violation: String?) { get }
 }
 
 /// A search through the reachable states of a model.
@@ -23,8 +19,6 @@ struct Exploration<World: ModelWorld> {
     /// The number of different states, and the number of steps that led to them.
     var states = 0
     var steps = 0
-    /// The number of outcomes of a power cut that were checked.
-    var cuts = 0
     /// The number of steps within which every reachable state was seen.
     var depth = 0
     /// Whether no state exists beyond that depth.
@@ -77,9 +71,7 @@ struct Exploration<World: ModelWorld> {
       isStuck = false
       guard seen.insert(other.hashValue).inserted else { continue }
       origins.append((number, choices.way))
-      let (count, broken) = other.cuts
-      result.cuts += count
-      if let broken = other.violation ?? broken ?? (other.isOver ? other.verdict : nil) {
+      if let broken = other.violation ?? (other.isOver ? other.verdict : nil) {
         return fail(broken, Int32(origins.count - 1))
       }
       next.append((other, Int32(origins.count - 1)))
@@ -115,9 +107,7 @@ struct Exploration<World: ModelWorld> {
         path.append(choices.way)
         result.steps += 1
         result.depth = max(result.depth, path.count)
-        let (count, broken) = world.cuts
-        result.cuts += count
-        result.violation = world.violation ?? broken
+        result.violation = world.violation
       }
       if world.isOver, result.violation == nil { result.violation = world.verdict }
       if result.violation != nil { result.path = path }
@@ -132,7 +122,7 @@ struct Exploration<World: ModelWorld> {
       var choices = Choices(way)
       world.step(&choices)
       tell(choices.told)
-      if let broken = world.violation ?? world.cuts.violation { return broken }
+      if let broken = world.violation { return broken }
     }
     return world.isOver ? world.verdict : nil
   }

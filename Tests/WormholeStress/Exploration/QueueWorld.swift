@@ -79,7 +79,6 @@ struct QueueWorld: ModelWorld {
   var verdict: String? {
     handled.count == names.count ? nil : "a message is settled, and no worker has handled it"
   }
-  var cuts: (count: Int, violation: String?) { (0, nil) }
 
   private var living: [Int] { workers.indices.filter { workers[$0].phase != .dead } }
 
