@@ -121,7 +121,8 @@ int linux_set_modified(int directory, const char *name, int64_t nanoseconds) {
   struct timespec times[2] = {
       {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
       {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}};
-  return utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
+  return name == NULL ? futimens(directory, times)
+                      : utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
 int linux_start_writing(int descriptor) {

@@ -221,6 +221,25 @@ import WormholeSyscalls
     #expect(try slot.number() == 3)
   }
 
+  /// A power cut before the sync of the name leaves the earlier previous value.
+  @Test func aSavedValueThatIsNoLongerTheLatestCountsOnceItsNameIsOnDisk() throws {
+    for isRefused in [true, false] {
+      for _ in 1...2 { try slot.add() }
+      var save = try #require(slot.beginSave(.unlimited))
+      try slot.add()
+      let number = try slot.number()
+      save.sync()
+      let refusal = FaultRule(.fsync, path: "channels/n", persistent: true, .fail(.inputOutput))
+      let calls = FaultPoints.with(isRefused ? [refusal] : []) { slot.endSave(save, .unlimited) }
+      let name = try #require(calls.firstIndex { $0.hasSuffix("n/kept.plist") }, "\(calls)")
+      #expect(calls[name...].contains { $0.hasPrefix("fsync") }, "\(calls)")
+      #expect(try kept() == number - 1)
+      // Another process judges by the file alone.
+      let syncs = try syncsOfAdd(other())
+      #expect(isRefused ? syncs.first?.hasSuffix("next") == true : syncs == [], "\(syncs)")
+    }
+  }
+
   @Test func aSaveBringsBackNothingThatWasErased() throws {
     for _ in 1...2 { try slot.add() }
     var save = try #require(slot.beginSave(.unlimited))

@@ -40,6 +40,9 @@ package final class CommittedFile: Sendable {
   /// Lets the kernel begin to write the content.
   func startWriting() { try? file.startWriting() }
 
+  /// Sets the time of the last change, in nanoseconds since 1970, whatever name the file has.
+  func setModified(to time: Int64) throws(Errno) { try file.setModified(to: time) }
+
   /// Whether a name with this status leads to the file.
   func isFile(of other: FileStatus?) -> Bool {
     guard let other else { return false }

@@ -11,6 +11,11 @@ internal import WormholeSyscalls
 ///     sync       without the lock: sync the file, through the descriptor that has written it
 ///     keep       under the lock: if `save` is that file, and `kept.plist` is the noted file, give
 ///                the file the name `kept.plist`
+///     name       without the lock, if the file is no longer the latest value: sync the directory
+///
+/// The file of the latest value has its name on disk by its own sync. Otherwise the name
+/// `kept.plist` is a new one, and a power cut before its sync leaves the earlier previous value.
+/// Until then the file has the time 0, so that other processes take it for too old.
 ///
 /// Changes continue during the sync, so the value may be no longer the latest at the end. Both
 /// names of the file are made through the directory that a takeover removes, as in a commit. A
@@ -117,7 +122,7 @@ extension Slot {
 
   /// Makes the synced file the previous value.
   func endSave(_ save: PendingSave, _ patience: Patience) {
-    _ = attempt(patience) { staging throws(Errno) -> Void? in
+    let unnamed = attempt(patience) { staging throws(Errno) -> SlotDirectory? in
       guard save.file.isFile(of: try? staging.descriptor.status(of: Self.save)) else { return nil }
       let directory = lockState.directory!
       let kept = try? directory.descriptor.status(of: File.kept.name)
@@ -145,11 +150,17 @@ extension Slot {
         if kept != nil { try staging.descriptor.unlink(Self.past) }
         try staging.descriptor.unlink(Self.save)
       } else {
+        try save.file.setModified(to: 0)
         try staging.descriptor.rename(Self.save, to: directory.descriptor, File.kept.name)
+        return directory
       }
       directory.keptFresh.store(
         (save.latestAt + container.options.keptAge).nanoseconds, ordering: .relaxed)
-      return ()
+      return nil
+    }
+    if let unnamed, unnamed.trySyncNames() == nil {
+      let age = (Instant.now - save.latestAt).inNanoseconds
+      try? save.file.setModified(to: container.options.environment.sinceEpoch() - age)
     }
     if let failure = save.failure {
       container.log(

@@ -117,6 +117,14 @@ extension Descriptor {
       linux_set_modified(descriptor, name, nanoseconds)
     }
   }
+
+  /// Sets the time of the last change of the content, in nanoseconds since 1970.
+  package func setModified(to nanoseconds: Int64) throws(Errno) {
+    let descriptor = try number
+    _ = try perform(.utimensat, on: descriptor) {
+      linux_set_modified(descriptor, nil, nanoseconds)
+    }
+  }
 }
 
 /// The status of the file system that contains a descriptor's file.
