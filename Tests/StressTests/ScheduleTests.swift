@@ -89,7 +89,7 @@ struct ScheduleTests {
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
     #expect(first.contains("the steps: "), "\(first)")
-    for _ in 0..<(Self.isLong ? 99 : 4) {
+    for _ in 0..<(Self.isLong ? 99 : 2) {
       let again = try schedules([], schedule: line).output
       #expect(again == first)
     }
@@ -202,7 +202,7 @@ struct ScheduleTests {
   /// All steps take minutes; the usual run has time for a part of them.
   @Test(arguments: Scenario.allCases.filter(\.hasMachines))
   func noJobChangeOrMessageIsLostByAKilledBridge(_ scenario: Scenario) throws {
-    let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "8"]
+    let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "6"]
     let result = try schedules(
       ["--scenario", scenario.rawValue, "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
@@ -211,14 +211,14 @@ struct ScheduleTests {
   /// The receiver is killed at each step, and its successor receives the latest context.
   @Test func noContextIsLostInAnyOrder() throws {
     let result = try schedules(
-      ["--scenario", "late", "--drawn", "0", "--budget", "60", "--jobs", "2"])
+      ["--scenario", "late", "--drawn", "0", "--budget", Self.isLong ? "60" : "15", "--jobs", "2"])
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
   @Test func noMessageIsLostByARemovalInAnyOrder() throws {
     let result = try schedules([
-      "--scenario", "members", "--preemptions", "1", "--drawn", "0", "--budget", "60", "--jobs",
-      "2",
+      "--scenario", "members", "--preemptions", "1", "--drawn", "0",
+      "--budget", Self.isLong ? "60" : "15", "--jobs", "2",
     ])
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
