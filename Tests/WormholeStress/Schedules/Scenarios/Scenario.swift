@@ -105,14 +105,14 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved, .carry, .guest, .file: 0
+      case .members, .moved, .hung, .appear, .carry, .guest, .file: 0
       case _ where hasMachines: 0
       default: 1
       }
     }
 
     /// A scenario with long rounds runs a part of the wanted number of drawn orders.
-    var drawnShare: Int { hasMachines ? 8 : 1 }
+    var drawnShare: Int { hasMachines || self == .hung ? 8 : 1 }
 
     /// Whether the outcomes of a power cut are checked, after each step.
     var hasCuts: Bool { [.updaters, .takeover, .power, .saves].contains(self) }
