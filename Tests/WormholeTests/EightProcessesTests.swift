@@ -46,9 +46,10 @@ struct EightProcessesTests {
     var said = 0
     var kills = 0
     let end = Instant.now + .seconds(5)
-    while Instant.now < end {
+    // On a busy machine a process may not come to its first update in so short a time.
+    while Instant.now < end || said == 0 && kills < 100 {
       let victim = try Running(.countAloud(meeting.path, "sum"))
-      wait(.milliseconds(100))
+      wait(.milliseconds(said == 0 ? 100 + 10 * kills : 100))
       try victim.child.send(.kill)
       said += try victim.outcome().output.split(separator: "\n").count
       kills += 1
