@@ -34,6 +34,8 @@
       }
       Turnstile.begin()
       Self.wait(until: Self.programEnd) { Self.hasEnded(path, [MachinePart.there]) }
+      // A sender that was killed has not waited for the messages in transit.
+      for _ in 0..<(Turnstile.wasKilled(MachinePart.there) ? 15 : 0) { Self.pause(.seconds(1)) }
       listening.stop()
     }
 
