@@ -179,7 +179,8 @@ extension Option {
       _ all: [Scenario], until end: Instant, in parent: String
     ) throws -> [(Scenario, SearchResult)] {
       let (waiting, ends) = (
-        Monitor(Array(all.reversed())),
+        // The longest searches begin first: one of them would otherwise run alone at the end.
+        Monitor(all.reversed().sorted { $0.preemptions > $1.preemptions }),
         Monitor<[(Scenario, Result<SearchResult, any Error>)]>([])
       )
       // A child stays on one processor, which it gets by its number.
