@@ -171,8 +171,7 @@
       if letters.count > 2 || letters.dropFirst().contains(LostMail.letter * 2) {
         return "unmarked: the letters \(letters)"
       }
-      // The machine that reappears may have the name first, and the messages: no program of it
-      // receives them.
+      // The machine that reappears may have the name first, and the messages, without a receiver.
       guard !Turnstile.wasKilled(MachinePart.there), count(.late, [own]) == 0 else { return nil }
       if !values(.sent, in: lost).isEmpty, letters.isEmpty { return "lost: the letter" }
       var done = Set(values(.acknowledged, in: own) + values(.acknowledged, in: lost))
