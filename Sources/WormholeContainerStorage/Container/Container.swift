@@ -49,9 +49,7 @@ package final class Container: Sendable {
   let reader: FileReader
   /// The epoch of containers without an epoch record.
   let firstEpoch: Int
-  /// An array in the order of the folders: setting up a dictionary takes longer than reading a
-  /// file.
-  private let folders = Monitor([OpenDirectory?](repeating: nil, count: Folder.allCases.count))
+  private let folders = OpenDirectories(count: Folder.allCases.count)
   private let counts = Monitor(ContainerCounters())
   private let owner = ProcessCopy.current
   /// The parts of higher layers that belong to this container.
@@ -84,27 +82,15 @@ package final class Container: Sendable {
 
   /// Returns one of the container's directories; opened once, made if it is missing.
   func folder(_ folder: Folder) throws(Errno) -> OpenDirectory {
-    let place = folder.place
-    if let open = folders.withLock({ $0[place] }) { return open }
-    let open = OpenDirectory(try openFolder(folder))
-    return folders.withLock { folders in
-      if let other = folders[place] { return other }
-      folders[place] = open
-      return open
-    }
+    try folders.directory(folder.place) { () throws(Errno) in try openFolder(folder) }
   }
 
   /// Returns a directory of the container without making one: ENOENT if it is missing.
   ///
   /// For readers: making directories would interfere with a process that removes the container.
   func existingFolder(_ folder: Folder) throws(Errno) -> OpenDirectory {
-    if let open = folders.withLock({ $0[folder.place] }) { return open }
-    let named = OpenDirectory(
-      try options.sharing.openExisting(folder.rawValue, in: root.descriptor))
-    return folders.withLock { folders in
-      if let other = folders[folder.place] { return other }
-      folders[folder.place] = named
-      return named
+    try folders.directory(folder.place) { () throws(Errno) in
+      try options.sharing.openExisting(folder.rawValue, in: root.descriptor)
     }
   }
 
@@ -112,21 +98,11 @@ package final class Container: Sendable {
   /// none.
   func named(_ folder: Folder) throws(Errno) -> OpenDirectory? {
     let named = try root.directory(folder.rawValue, options.sharing)
-    return folders.withLock { folders in
-      if let open = folders[folder.place], let named, open.isSame(as: named) { return open }
-      folders[folder.place] = named
-      return named
-    }
+    return folders.replace(folder.place, by: named)
   }
 
   /// Forgets an open folder that another tool has removed; returns whether it was removed.
-  func forgetIfStale(_ folder: Folder) -> Bool {
-    folders.withLock { folders in
-      guard let open = folders[folder.place], open.isStale else { return false }
-      folders[folder.place] = nil
-      return true
-    }
-  }
+  func forgetIfStale(_ folder: Folder) -> Bool { folders.forgetIfStale(folder.place) }
 
   /// The names in a folder, unescaped and sorted; foreign file names are left out.
   package func names(in folder: Folder) throws(WormholeError) -> [String] {

@@ -65,7 +65,7 @@ package final class MemberDirectory: Sendable {
   let steps: [String]
   /// The path below the container's directory.
   package let path: String
-  private let parts = Monitor([OpenDirectory?](repeating: nil, count: Part.allCases.count))
+  private let parts = OpenDirectories(count: Part.allCases.count)
 
   /// The file that a member locks for as long as its process runs.
   package static let presenceName = "presence"
@@ -123,47 +123,28 @@ package final class MemberDirectory: Sendable {
 
   /// Returns a part; made again if another tool has removed it.
   package func part(_ part: Part) throws(Errno) -> OpenDirectory {
-    let place = part.place
-    if let open = parts.withLock({ $0[place] }) { return open }
-    let open = OpenDirectory(try Self.ensure(part, in: home.descriptor, container))
-    return parts.withLock { parts in
-      if let other = parts[place] { return other }
-      parts[place] = open
-      return open
+    try parts.directory(part.place) { () throws(Errno) in
+      try Self.ensure(part, in: home.descriptor, container)
     }
   }
 
   /// Returns a part; nil if it is missing, or foreign in the directory of a worker.
   package func existing(_ part: Part) throws(Errno) -> OpenDirectory? {
-    let place = part.place
-    if let open = parts.withLock({ $0[place] }), !open.isStale || !forgetIfStale(part) {
-      return open
-    }
+    if let open = parts.known(part.place), !open.isStale || !forgetIfStale(part) { return open }
     return try ignoring(isWorker ? Self.foreignEntries : [.noSuchFile]) { () throws(Errno) in
-      let open = OpenDirectory(
-        try container.options.sharing.openExisting(part.rawValue, in: home.descriptor))
-      parts.withLock { $0[place] = $0[place] ?? open }
-      return open
+      try parts.directory(part.place) { () throws(Errno) in
+        try container.options.sharing.openExisting(part.rawValue, in: home.descriptor)
+      }
     }
   }
 
   /// Forgets an open part that another tool has removed; returns whether it was removed.
-  func forgetIfStale(_ part: Part) -> Bool {
-    parts.withLock { parts in
-      guard let open = parts[part.place], open.isStale else { return false }
-      parts[part.place] = nil
-      return true
-    }
-  }
+  func forgetIfStale(_ part: Part) -> Bool { parts.forgetIfStale(part.place) }
 
   /// Opens the present directory of the part's name, to replace the open one; nil if there is none.
   func named(_ part: Part) throws(Errno) -> OpenDirectory? {
     let named = try home.directory(part.rawValue, container.options.sharing)
-    return parts.withLock { parts in
-      if let open = parts[part.place], let named, open.isSame(as: named) { return open }
-      parts[part.place] = named
-      return named
-    }
+    return parts.replace(part.place, by: named)
   }
 
   /// Uses the directory that has the part's name now; if opening fails, the next use opens it.
@@ -171,7 +152,7 @@ package final class MemberDirectory: Sendable {
     do throws(Errno) {
       _ = try named(part)
     } catch {
-      parts.withLock { $0[part.place] = nil }
+      _ = parts.replace(part.place, by: nil)
     }
   }
 
@@ -179,7 +160,7 @@ package final class MemberDirectory: Sendable {
   /// leads to another directory, or if the check fails.
   package func lookAgain() -> Bool {
     guard (try? isNamed) == true else { return false }
-    for part in Part.allCases where parts.withLock({ $0[part.place] }) != nil {
+    for part in Part.allCases where parts.known(part.place) != nil {
       // A part that cannot be checked is used as before.
       _ = try? named(part)
     }
