@@ -116,14 +116,9 @@ extension Container {
 
   /// Reads a file of a directory; nil if there is none, or none that can be used.
   package func read(_ name: String, in directory: OpenDirectory) throws(Errno) -> [UInt8]? {
-    do throws(ReadRefusal) {
-      guard case .sound(let bytes, _) = try reader.read(name, in: directory.descriptor) else {
-        return nil
-      }
-      return bytes
-    } catch {
-      if case .system(let error) = error { throw error }
+    guard case .sound(let bytes, _)? = try reader.readUsable(name, in: directory.descriptor) else {
       return nil
     }
+    return bytes
   }
 }

@@ -201,14 +201,9 @@ package final class AccessDirectory: Sendable {
   func read(
     _ path: String, upTo largest: Int, in directory: borrowing Descriptor
   ) throws(Errno) -> FoundFile? {
-    var reader = container.reader
-    reader.largest = largest
-    do throws(ReadRefusal) {
-      return try reader.read(path, in: directory)
-    } catch {
-      guard case .system(let error) = error, error != .accessDenied else { return nil }
-      throw error
-    }
+    try ignoring(.accessDenied) { () throws(Errno) in
+      try container.reader.readUsable(path, in: directory, atMost: largest)
+    } ?? nil
   }
 
   /// Whether the directories can contain only accesses that have arrived since.

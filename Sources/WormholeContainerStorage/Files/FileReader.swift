@@ -46,6 +46,23 @@ struct FileReader {
     }
   }
 
+  /// Reads a file of at most a size; nil if the file may not be used.
+  ///
+  /// For files whose existence alone decides, and for optional files: only errors of the system are
+  /// thrown.
+  func readUsable(
+    _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor, atMost size: Int? = nil
+  ) throws(Errno) -> FoundFile? {
+    var reader = self
+    reader.largest = size ?? largest
+    do throws(ReadRefusal) {
+      return try reader.read(name, in: directory)
+    } catch {
+      if case .system(let error) = error { throw error }
+      return nil
+    }
+  }
+
   /// Whether a missing name is in the listing, which comes from the server of the file system.
   private func isListed(
     _ name: UnsafePointer<CChar>, in directory: borrowing Descriptor

@@ -89,17 +89,12 @@ extension MemberDirectory {
   /// The machine that is the member's home; nil for a member of this machine.
   package var elsewhere: Elsewhere? {
     get throws(Errno) {
-      var reader = container.reader
-      reader.largest = Elsewhere.largestFile
-      do throws(ReadRefusal) {
-        switch try reader.read(Self.elsewhereName, in: home.descriptor) {
-        case .missing: return nil
-        case .damaged: return Elsewhere()
-        case .sound(let bytes, _): return Elsewhere(bytes) ?? Elsewhere()
-        }
-      } catch {
-        if case .system(let error) = error { throw error }
-        return Elsewhere()
+      let file = try container.reader.readUsable(
+        Self.elsewhereName, in: home.descriptor, atMost: Elsewhere.largestFile)
+      switch file {
+      case .missing?: return nil
+      case .damaged?, nil: return Elsewhere()
+      case .sound(let bytes, _)?: return Elsewhere(bytes) ?? Elsewhere()
       }
     }
   }

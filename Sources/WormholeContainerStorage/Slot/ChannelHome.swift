@@ -69,16 +69,9 @@ package struct ChannelHome: Hashable, Sendable {
   static func read(
     in directory: borrowing Descriptor, _ container: Container
   ) throws(Errno) -> ChannelHome? {
-    var reader = container.reader
-    reader.largest = largestFile
-    do throws(ReadRefusal) {
-      let file = try reader.read(fileName, in: directory)
-      if case .missing = file { return nil }
-      return ChannelHome(file)
-    } catch {
-      if case .system(let error) = error { throw error }
-      return ChannelHome()
-    }
+    let file = try container.reader.readUsable(fileName, in: directory, atMost: largestFile)
+    if case .missing? = file { return nil }
+    return file.map { ChannelHome($0) } ?? ChannelHome()
   }
 }
 
