@@ -121,9 +121,7 @@ final class ContextInbox: Service {
   }
 
   private func lookLater(_ error: Errno) {
-    container.log(
-      .error, "cannot receive a context of '\(home.name)': \(error)",
-      about: LogSubject(member: home.name), because: error)
+    home.log(.error, "cannot receive a context of", error)
     guard !isClosed.withLock({ $0 }) else { return }
     folder.retry()
   }

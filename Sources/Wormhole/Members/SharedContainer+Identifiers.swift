@@ -11,9 +11,7 @@ extension SharedContainer {
         try home.isOver(name)
       }
     } catch {
-      log(
-        .notice, "could not sweep the ids of messages to '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.notice, "could not sweep the ids of messages to", error)
     }
   }
 }

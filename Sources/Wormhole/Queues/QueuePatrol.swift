@@ -54,9 +54,7 @@ final class QueuePatrol: Sendable {
     do throws(Errno) {
       try lookAfter(queue.workers())
     } catch {
-      container.log(
-        .error, "cannot look after the workers of queue '\(queue.name)': \(error)",
-        about: LogSubject(member: queue.name), because: error)
+      queue.log(.error, "cannot look after the workers of queue", error)
       worker.retry()
     }
   }

@@ -227,9 +227,7 @@ final class QueueWorker: Stoppable {
       returned = try queue.claimedNames()
       fresh = try queue.names(in: .inbox) { MessageName($0) }
     } catch {
-      container.log(
-        .error, "cannot list the messages of queue '\(queue.name)': \(error)",
-        about: LogSubject(member: queue.name), because: error)
+      queue.log(.error, "cannot list the messages of queue", error)
       return state.withLock { $0.machine.pause(until: now + 1_000_000_000) }
     }
     let end = stamp

@@ -57,9 +57,7 @@ extension SharedContainer {
         .info, "removed \(swept.count) files whose messages to '\(home.name)' no longer exist",
         about: LogSubject(member: home.name))
     } catch {
-      log(
-        .notice, "could not sweep the files of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.notice, "could not sweep the files of", error)
     }
   }
 

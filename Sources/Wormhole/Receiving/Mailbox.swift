@@ -279,7 +279,7 @@ final class Mailbox: Service {
       }
       tell { $0.recovered(found) }
     } catch {
-      log(.error, "cannot list claimed messages of '\(home.name)': \(error)", because: error)
+      home.log(.error, "cannot list claimed messages of", error)
       tell { $0.recoveryFailed(until: pause) }
     }
   }
@@ -308,7 +308,7 @@ final class Mailbox: Service {
       }
       if let awaited { lookAgain(at: awaited, from: over) }
     } catch {
-      log(.error, "cannot list the inbox of '\(home.name)': \(error)", because: error)
+      home.log(.error, "cannot list the inbox of", error)
       tell { $0.listingFailed(until: pause) }
     }
   }

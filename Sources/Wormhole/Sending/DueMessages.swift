@@ -91,9 +91,7 @@ final class DueMessages: Sendable {
         try Self.move(due, in: home, epoch)
       }
     } catch {
-      container.log(
-        .error, "cannot deliver the delayed messages of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.error, "cannot deliver the delayed messages of", error)
       return later.retry()
     }
     guard let pause = state.withLock({ $0.pause(from: now) }) else { return }
@@ -154,9 +152,7 @@ final class DueMessages: Sendable {
       let now = container.options.environment.sinceEpoch()
       try move(names(in: home).filter { $0.due <= now }, in: home, epoch)
     } catch {
-      container.log(
-        .notice, "cannot deliver the delayed messages of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.notice, "cannot deliver the delayed messages of", error)
     }
   }
 }

@@ -52,9 +52,7 @@ enum Expiry {
       files.sort { $0.name.stamp < $1.name.stamp }
       return sweep(chosen(of: files, container), of: home, container)
     } catch {
-      container.log(
-        .notice, "cannot list expired messages of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.notice, "cannot list expired messages of", error)
       return 0
     }
   }

@@ -213,9 +213,7 @@ final class Outbox: Service {
         found = try Receipts.list(home)
       } catch {
         receipts.retry()
-        return container.log(
-          .error, "cannot list the receipts of '\(home.name)': \(error)",
-          about: LogSubject(member: home.name), because: error)
+        return home.log(.error, "cannot list the receipts of", error)
       }
     }
     for receipt in found.sorted(by: { $0.name < $1.name }) { take(receipt) }
@@ -330,9 +328,7 @@ final class Outbox: Service {
     } catch {
       // The outcome was reported: no listener is notified of a receipt that stays.
       state.withLock { $0.telling[receipt] = ReceiptProgress(left: 0, isHeard: true) }
-      container.log(
-        .error, "cannot remove a receipt of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.error, "cannot remove a receipt of", error)
     }
   }
 

@@ -49,9 +49,7 @@ enum Receipts {
     do throws(Errno) {
       try bound(home, after: size, largest: container.options.mailbox.maximumReceiptBytes)
     } catch {
-      container.log(
-        .warning, "cannot drop old receipts of '\(home.name)': \(error)",
-        about: LogSubject(member: home.name), because: error)
+      home.log(.warning, "cannot drop old receipts of", error)
     }
   }
 

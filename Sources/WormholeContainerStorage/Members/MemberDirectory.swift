@@ -174,6 +174,14 @@ package final class MemberDirectory: Sendable {
       of: "\(path)/\(part.rawValue)", in: container.root.descriptor, at: container.path)
   }
 
+  /// Logs that a step with the directory has failed, an error that no caller receives.
+  ///
+  /// - Parameter step: the words before the member's name, as in `cannot list the receipts of`.
+  package func log(_ level: LogLevel, _ step: String, _ error: Errno) {
+    let subject = LogSubject(member: name)
+    container.log(level, "\(step) '\(name)': \(error)", about: subject, because: error)
+  }
+
   /// Makes a part's own name durable, and the names above it, once.
   func syncNames(of part: OpenDirectory) throws(Errno) {
     guard !part.isNameDurable.load(ordering: .acquiring) else { return }
