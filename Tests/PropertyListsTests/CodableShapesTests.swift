@@ -71,6 +71,15 @@ import Testing
     try carries(UInt64.self)
   }
 
+  /// No property list has such an integer: the encoder throws an error, and does not trap.
+  @Test func anIntegerOfMoreThan64BitsIsRefused() {
+    for number in [Int128(Int64.min) - 1, Int128(UInt64.max) + 1] {
+      #expect(throws: PropertyListError.self) { try BinaryEncoder().encode(number) }
+      #expect(throws: PropertyListError.self) { try BinaryEncoder().encode([number]) }
+      #expect(throws: PropertyListError.self) { try BinaryEncoder().encode(["seats": number]) }
+    }
+  }
+
   @Test func aRawValueIsASingleValue() throws {
     struct Flag: RawRepresentable, Codable, Equatable { var rawValue: Bool }
     struct Price: RawRepresentable, Codable, Equatable { var rawValue: Double }

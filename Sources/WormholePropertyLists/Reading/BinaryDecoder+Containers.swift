@@ -123,18 +123,7 @@ struct UnkeyedObjects: UnkeyedDecodingContainer {
     try next { try $0.double($1) }
   }
   mutating func decode(_ type: Float.Type) throws -> Float { try next { try $0.float($1) } }
-  mutating func decode(_ type: Int.Type) throws -> Int { try integer() }
-  mutating func decode(_ type: Int8.Type) throws -> Int8 { try integer() }
-  mutating func decode(_ type: Int16.Type) throws -> Int16 { try integer() }
-  mutating func decode(_ type: Int32.Type) throws -> Int32 { try integer() }
-  mutating func decode(_ type: Int64.Type) throws -> Int64 { try integer() }
-  mutating func decode(_ type: UInt.Type) throws -> UInt { try integer() }
-  mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try integer() }
-  mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try integer() }
-  mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try integer() }
-  mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try integer() }
-
-  private mutating func integer<T: FixedWidthInteger>() throws -> T {
+  mutating func decode<T: FixedWidthInteger & Decodable>(_ type: T.Type) throws -> T {
     try next { try $0.integer($1) }
   }
 
@@ -169,16 +158,9 @@ struct SingleObject: SingleValueDecodingContainer {
   func decode(_ type: String.Type) throws -> String { try session.string(object) }
   func decode(_ type: Double.Type) throws -> Double { try session.double(object) }
   func decode(_ type: Float.Type) throws -> Float { try session.float(object) }
-  func decode(_ type: Int.Type) throws -> Int { try session.integer(object) }
-  func decode(_ type: Int8.Type) throws -> Int8 { try session.integer(object) }
-  func decode(_ type: Int16.Type) throws -> Int16 { try session.integer(object) }
-  func decode(_ type: Int32.Type) throws -> Int32 { try session.integer(object) }
-  func decode(_ type: Int64.Type) throws -> Int64 { try session.integer(object) }
-  func decode(_ type: UInt.Type) throws -> UInt { try session.integer(object) }
-  func decode(_ type: UInt8.Type) throws -> UInt8 { try session.integer(object) }
-  func decode(_ type: UInt16.Type) throws -> UInt16 { try session.integer(object) }
-  func decode(_ type: UInt32.Type) throws -> UInt32 { try session.integer(object) }
-  func decode(_ type: UInt64.Type) throws -> UInt64 { try session.integer(object) }
+  func decode<T: FixedWidthInteger & Decodable>(_ type: T.Type) throws -> T {
+    try session.integer(object)
+  }
   func decode<T: Decodable>(_ type: T.Type) throws -> T { try session.decode(type, object) }
 }
 

@@ -86,16 +86,9 @@ struct UnkeyedPlaces: UnkeyedEncodingContainer {
   func encode(_ value: String) throws { try writer.put(writer.add(value), of: value, at: link()) }
   func encode(_ value: Double) throws { try writer.put(writer.add(value), of: value, at: link()) }
   func encode(_ value: Float) throws { try writer.put(writer.add(value), of: value, at: link()) }
-  func encode(_ value: Int) throws { try encode(Int64(value)) }
-  func encode(_ value: Int8) throws { try encode(Int64(value)) }
-  func encode(_ value: Int16) throws { try encode(Int64(value)) }
-  func encode(_ value: Int32) throws { try encode(Int64(value)) }
-  func encode(_ value: Int64) throws { try writer.put(writer.add(value), of: value, at: link()) }
-  func encode(_ value: UInt) throws { try encode(UInt64(value)) }
-  func encode(_ value: UInt8) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt16) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt32) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt64) throws { try writer.put(writer.add(value), of: value, at: link()) }
+  func encode<T: FixedWidthInteger & Encodable>(_ value: T) throws {
+    try writer.put(writer.add(integer: value), of: value, at: link())
+  }
 
   func encode<T: Encodable>(_ value: T) throws { try writer.encode(value, at: link()) }
 
@@ -138,16 +131,9 @@ struct SinglePlace: SingleValueEncodingContainer {
   func encode(_ value: String) throws { try put(writer.add(value), value) }
   func encode(_ value: Double) throws { try put(writer.add(value), value) }
   func encode(_ value: Float) throws { try put(writer.add(value), value) }
-  func encode(_ value: Int) throws { try encode(Int64(value)) }
-  func encode(_ value: Int8) throws { try encode(Int64(value)) }
-  func encode(_ value: Int16) throws { try encode(Int64(value)) }
-  func encode(_ value: Int32) throws { try encode(Int64(value)) }
-  func encode(_ value: Int64) throws { try put(writer.add(value), value) }
-  func encode(_ value: UInt) throws { try encode(UInt64(value)) }
-  func encode(_ value: UInt8) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt16) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt32) throws { try encode(Int64(value)) }
-  func encode(_ value: UInt64) throws { try put(writer.add(value), value) }
+  func encode<T: FixedWidthInteger & Encodable>(_ value: T) throws {
+    try put(writer.add(integer: value), value)
+  }
   func encode<T: Encodable>(_ value: T) throws {
     claim()
     try writer.encode(single: value, at: link)

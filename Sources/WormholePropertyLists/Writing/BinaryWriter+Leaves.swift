@@ -36,6 +36,16 @@ extension BinaryWriter {
     return object
   }
 
+  /// Writes an integer of any type; fails if the value has more than 64 bits.
+  @inline(__always)
+  func add<T: FixedWidthInteger>(integer value: T) throws(PropertyListError) -> UInt32 {
+    if let signed = Int64(exactly: value) { return add(signed) }
+    guard let unsigned = UInt64(exactly: value) else {
+      throw PropertyListError(.invalidValue, "an integer of more than 64 bits")
+    }
+    return add(unsigned)
+  }
+
   func add(_ value: Double) -> UInt32 { add(0x23, value.bitPattern) }
 
   func add(_ value: Float) -> UInt32 { add(0x22, value.bitPattern) }
