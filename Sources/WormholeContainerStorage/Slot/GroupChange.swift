@@ -90,10 +90,7 @@ private struct GroupChange {
     guard let slot = rest.first else { return try commitAll(body) }
     return try slot.holdingTurn(operation, patience) {
       var executor = LockExecutor(slot, slot.container.policy, patience, operation)
-      guard executor.advance(.begin) == .run else {
-        throw executor.failure
-          ?? WormholeError(.system, operation, slot.name, because: "the lock was lost")
-      }
+      guard executor.advance(.begin) == .run else { throw executor.loss }
       executors.append(executor)
       defer {
         var executor = executors.removeLast()

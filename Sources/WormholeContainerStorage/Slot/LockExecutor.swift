@@ -132,6 +132,11 @@ struct LockExecutor {
     return state.committed
   }
 
+  /// The error of a call whose body did not run, or whose change did not count.
+  var loss: WormholeError {
+    failure ?? WormholeError(.system, operation, slot.name, because: "the lock was lost")
+  }
+
   mutating func fail(_ error: WormholeError) {
     if failure == nil { failure = error }
   }

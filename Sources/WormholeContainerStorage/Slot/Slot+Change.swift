@@ -216,8 +216,7 @@ private struct ChangeRun {
         hint: "make the update shorter, or the lease longer")
     case .gaveUp, .failed:
       if let bodyError { throw bodyError }
-      throw executor.failure
-        ?? WormholeError(.system, executor.operation, slot.name, because: "the lock was lost")
+      throw executor.loss
     }
   }
 

@@ -71,10 +71,7 @@ extension Slot {
       var executor = LockExecutor(self, policy, patience, operation)
       var action = executor.advance(.begin)
       if action == .run, executor.beginAnewIfMoved() { action = executor.advance(.begin) }
-      guard action == .run else {
-        throw executor.failure
-          ?? WormholeError(.system, operation, name, because: "the lock was lost")
-      }
+      guard action == .run else { throw executor.loss }
       defer { _ = executor.advance(.unchanged) }
       return try body(&executor)
     }

@@ -120,10 +120,7 @@ extension Slot {
     _ last: (Content) throws -> (bytes: [UInt8], version: Int)
   ) throws -> OpenDirectory? {
     var executor = LockExecutor(self, container.policy, patience, operation)
-    guard executor.advance(.begin) == .run else {
-      throw executor.failure
-        ?? WormholeError(.system, operation, name, because: "the lock was lost")
-    }
+    guard executor.advance(.begin) == .run else { throw executor.loss }
     defer { _ = executor.advance(.unchanged) }
     if executor.known() == nil, executor.beginAnewIfMoved() { return nil }
     let directory = executor.directory
