@@ -219,22 +219,32 @@ package final class Carrier: Sendable {
   package func deliver(
     _ file: String, in directory: OpenDirectory, as name: MessageName, to receiver: Resident
   ) throws(WormholeError) -> Bool {
-    let peer = peer(receiver)
+    try deliver("deliver message to", peer(receiver), .inbox, "inbox") { home throws(Errno) in
+      try home.move(file, of: directory, to: .inbox, as: name.text)
+    }
+  }
+
+  /// Runs a body that puts a file into a part of a receiver's directory; a directory that another
+  /// process removes is made again.
+  ///
+  /// - Parameter place: the part in the words of the error, if the directory never lasts.
+  func deliver<Result>(
+    _ operation: String, _ receiver: Peer, _ part: MemberDirectory.Part, _ place: String,
+    _ body: (MemberDirectory) throws(Errno) -> Result
+  ) throws(WormholeError) -> Result {
     for _ in 0..<100 {
-      let home = try container.receivers.home(of: peer, in: container.storage)
+      let home = try container.receivers.home(of: receiver, in: container.storage)
       do throws(Errno) {
-        return try home.move(file, of: directory, to: .inbox, as: name.text)
+        return try body(home)
       } catch {
-        guard error == .noSuchFile else {
-          throw WormholeError(error, "deliver message to", home, .inbox)
-        }
+        guard error == .noSuchFile else { throw WormholeError(error, operation, home, part) }
         container.receivers.forget(home)
       }
     }
     throw WormholeError(
-      .conflict, "deliver message to", receiver.name,
-      because: "another process removes the inbox of the receiver repeatedly",
-      hint: "find the program that removes the inbox")
+      .conflict, operation, receiver.name,
+      because: "another process removes the \(place) of the receiver repeatedly",
+      hint: "find the program that removes the \(place)")
   }
 
   /// Gives a message that is delivered next its file, durably; nil if the file is gone.

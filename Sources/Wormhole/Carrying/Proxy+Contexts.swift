@@ -126,23 +126,11 @@ extension Carrier {
   package func deliverContext(
     _ file: String, in directory: OpenDirectory, from sender: String, to receiver: String
   ) throws(WormholeError) {
-    let operation = "deliver context to"
     let next = ContextName.next(try Container.escape(sender))
     let peer = container.peer(receiver)
-    for _ in 0..<100 {
-      let home = try container.receivers.home(of: peer, in: container.storage)
-      do throws(Errno) {
-        _ = try home.move(file, of: directory, to: .context, as: next)
-        try home.makeDurable(.context)
-        return
-      } catch {
-        guard error == .noSuchFile else { throw WormholeError(error, operation, home, .context) }
-        container.receivers.forget(home)
-      }
+    try deliver("deliver context to", peer, .context, "directory") { home throws(Errno) in
+      _ = try home.move(file, of: directory, to: .context, as: next)
+      try home.makeDurable(.context)
     }
-    throw WormholeError(
-      .conflict, operation, receiver,
-      because: "another process removes the directory of the receiver repeatedly",
-      hint: "find the program that removes the directory")
   }
 }
