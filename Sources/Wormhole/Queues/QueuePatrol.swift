@@ -102,41 +102,27 @@ final class QueuePatrol: Sendable {
       return gone
     }
     for watch in gone.values { watch.stop() }
-    var failure: Errno?
-    for one in workers where one.escaped != own {
-      guard state.withLock({ $0.ends[one.escaped] == nil }) else { continue }
-      let error = Errno.of { () throws(Errno) in
-        let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
-        state.withLock { $0.ends[one.escaped] = watch }
-      }
-      failure = error ?? failure
+    try workers.forEachDespiteErrors { one throws(Errno) in
+      guard one.escaped != own, state.withLock({ $0.ends[one.escaped] == nil }) else { return }
+      let watch = try one.watchEnd { [weak self] in self?.worker.trigger() }
+      state.withLock { $0.ends[one.escaped] = watch }
     }
-    if let failure { throw failure }
   }
 
   /// Returns the claims of all workers that have ended, once.
   ///
   /// An error with one worker does not delay the messages of the others: it is thrown at the end.
   func returnEnded() throws(Errno) {
-    var failure: Errno?
-    for one in try queue.workers() {
-      do throws(Errno) {
-        if try !one.isPresentStill() { try returnAll(of: one) }
-      } catch {
-        failure = error
-      }
+    try queue.workers().forEachDespiteErrors { one throws(Errno) in
+      if try !one.isPresentStill() { try returnAll(of: one) }
     }
-    if let failure { throw failure }
   }
 
   /// An error with one claim does not delay the others: it is thrown at the end.
   private func returnAll(of worker: MemberDirectory) throws(Errno) {
-    var failure: Errno?
-    for claimed in try worker.claimedNames() {
-      let error = Errno.of { () throws(Errno) in try putBack(claimed, of: worker, "ended") }
-      failure = error ?? failure
+    try worker.claimedNames().forEachDespiteErrors { claimed throws(Errno) in
+      try putBack(claimed, of: worker, "ended")
     }
-    if let failure { throw failure }
     _ = try worker.removeDeadWorker()
   }
 
@@ -155,5 +141,18 @@ final class QueuePatrol: Sendable {
         : "a worker of queue '\(queue.name)' has ended with message '\(claimed.name.id)': it is "
           + "redelivered",
       about: LogSubject(member: queue.name, message: claimed.name.id))
+  }
+}
+
+extension Sequence {
+  /// Calls the body for each element, even after an error; throws the last error at the end.
+  fileprivate func forEachDespiteErrors(
+    _ body: (Element) throws(Errno) -> Void
+  ) throws(Errno) {
+    var failure: Errno?
+    for element in self {
+      failure = Errno.of { () throws(Errno) in try body(element) } ?? failure
+    }
+    if let failure { throw failure }
   }
 }
