@@ -18,15 +18,14 @@ extension Container {
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
     let escaped = try escape(name)
-    do throws(Errno) {
-      let mask: InotifyMask = [.closedAfterWriting, .movedTo]
-      return try NamedWatch(self, [folder.rawValue, escaped], mask, ended: ended) { signal in
+    let mask: InotifyMask = [.closedAfterWriting, .movedTo]
+    return try watching("watch member", name, "\(folder.rawValue)/\(escaped)") {
+      () throws(Errno) in
+      try NamedWatch(self, [folder.rawValue, escaped], mask, ended: ended) { signal in
         guard case .changed(let names) = signal else { return handler(false) }
         let wasReleased = names.contains(MemberDirectory.presenceName)
         if wasReleased || names.contains(MemberDirectory.profileName) { handler(wasReleased) }
       }
-    } catch {
-      throw watchError(error, "watch member", name, "\(folder.rawValue)/\(escaped)")
     }
   }
 }

@@ -12,7 +12,8 @@ extension Slot {
     _ handler: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
-    do throws(Errno) {
+    try container.watching("watch \(title)", name, "\(folder.rawValue)/\(escaped)") {
+      () throws(Errno) -> NamedWatch in
       // An exchange reports both names; the directory of the other name is not watched.
       let path = [folder.rawValue, escaped]
       let watch = try NamedWatch(container, path, .movedTo, ended: ended) { signal in
@@ -25,8 +26,6 @@ extension Slot {
       }
       watch.call(handler)
       return watch
-    } catch {
-      throw container.watchError(error, "watch \(title)", name, "\(folder.rawValue)/\(escaped)")
     }
   }
 }

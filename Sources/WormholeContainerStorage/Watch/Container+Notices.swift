@@ -8,14 +8,12 @@ extension Container {
   /// Notifies all watchers of the name, in every process, including this one.
   package func post(_ name: String) throws(WormholeError) {
     let escaped = try Self.escape(name)
-    do throws(Errno) {
+    try watching("post notice", name, Folder.notices.rawValue) { () throws(Errno) in
       // Another tool may have removed the folder that was opened before.
       let folder = try openFolder(.notices)
       // The creation of the file notifies watchers as well, so a touch is not needed.
       if try make(escaped, in: folder) { return }
       try folder.open(escaped, [.writeOnly, .nonBlocking]).touch()
-    } catch {
-      throw watchError(error, "post notice", name, Folder.notices.rawValue)
     }
   }
 
@@ -44,8 +42,8 @@ extension Container {
     let escaped = try Self.escape(name)
     // The time of the last known post, for checks without a notice from the kernel.
     let posted = Monitor(postedTime(escaped))
-    do throws(Errno) {
-      return try NamedWatch(
+    return try watching("watch notice", name, Folder.notices.rawValue) { () throws(Errno) in
+      try NamedWatch(
         self, [Folder.notices.rawValue], [.attributes, .created, .movedTo], name: escaped,
         ended: ended
       ) { [weak self] signal in
@@ -58,8 +56,6 @@ extension Container {
         if case .changed = signal { return handler() }
         if isNews { handler() }
       }
-    } catch {
-      throw watchError(error, "watch notice", name, Folder.notices.rawValue)
     }
   }
 

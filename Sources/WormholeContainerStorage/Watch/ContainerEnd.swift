@@ -55,15 +55,21 @@ extension Container {
     return ContainerEnd(way: .removed, path: path)
   }
 
-  /// Returns the error of a watch that could not start, or of the post of a notice.
+  /// Runs a body that starts a watch, or posts a notice, and gives its error the operation, the
+  /// subject, and the end of the container, if that is the cause.
   ///
   /// - Parameter path: the watched path, below the container's directory.
-  func watchError(
-    _ error: Errno, _ operation: String, _ subject: String, _ path: String
-  ) -> WormholeError {
-    let end = error == .noSuchFile ? end(at: place()) : nil
-    return end?.error(operation, subject)
-      ?? WormholeError(error, operation, subject, in: self, path)
+  func watching<Result>(
+    _ operation: @autoclosure () -> String, _ subject: String, _ path: @autoclosure () -> String,
+    _ body: () throws(Errno) -> Result
+  ) throws(WormholeError) -> Result {
+    do throws(Errno) {
+      return try body()
+    } catch {
+      let end = error == .noSuchFile ? end(at: place()) : nil
+      throw end?.error(operation(), subject)
+        ?? WormholeError(error, operation(), subject, in: self, path())
+    }
   }
 
   private func way(at place: String?) -> ContainerEnd.Reason? {
@@ -105,10 +111,8 @@ extension Container {
   package func watchEnd(
     _ ended: @escaping @Sendable (ContainerEnd) -> Void
   ) throws(WormholeError) -> NamedWatch {
-    do throws(Errno) {
-      return try NamedWatch(self, [], .selfMoved, ended: ended) { _ in }
-    } catch {
-      throw watchError(error, "watch", path, "")
+    try watching("watch", path, "") { () throws(Errno) in
+      try NamedWatch(self, [], .selfMoved, ended: ended) { _ in }
     }
   }
 }

@@ -55,15 +55,14 @@ package final class DirectoryFeed: Sendable {
       guard let folder else { return }
       if let change = Self.take(from: folder, isReplaced) { handler(change) }
     }
-    do throws(Errno) {
+    try container.watching("watch", path.last ?? "", path.joined(separator: "/")) {
+      () throws(Errno) in
       try folder.begin { [isReplaced] hear throws(Errno) in
         try NamedWatch(container, path, interest.mask) { signal in
           if signal == .replaced { isReplaced.withLock { $0 = true } }
           if signal != .gone { hear(signal) }
         }
       }
-    } catch {
-      throw container.watchError(error, "watch", path.last ?? "", path.joined(separator: "/"))
     }
   }
 

@@ -35,13 +35,11 @@ package final class FolderWatch: Sendable {
   ) throws(WormholeError) {
     let early = Mutants.has(.trustEmptyListing) ? try container.names(in: folder) : nil
     worker.begin { [weak self] in self?.look() }
-    do throws(Errno) {
-      let mask: InotifyMask = [.created, .movedTo, .movedFrom, .deleted]
+    let mask: InotifyMask = [.created, .movedTo, .movedFrom, .deleted]
+    try container.watching("watch", folder.rawValue, folder.rawValue) { () throws(Errno) in
       try notices.begin { hear throws(Errno) in
         try NamedWatch(container, [folder.rawValue], mask, ended: ended, hear)
       }
-    } catch {
-      throw container.watchError(error, "watch", folder.rawValue, folder.rawValue)
     }
     if early?.isEmpty == true { return }
     notices.loseTrack()
