@@ -7,10 +7,8 @@ import WormholeSyscalls
 /// Each item is written on its receiving thread, and no two at the same time; the main thread
 /// waits.
 final class ItemOutput: Sendable {
-  /// The operation that the error names after a timeout.
-  private let operation: String
-  private let subject: String
   private let count: Int?
+  let deadline: Instant?
   /// Whether an item in progress is completed after a timeout, or after the reader has gone.
   private let finishes: Bool
   private let state = Monitor(State())
@@ -23,10 +21,12 @@ final class ItemOutput: Sendable {
     var end: Result<Int32, any Error>?
   }
 
-  init(_ operation: String, _ subject: String, count: Int?, finishes: Bool = false) {
-    self.operation = operation
-    self.subject = subject
-    self.count = count
+  /// Reads the end condition from the options `--count` and `--timeout`.
+  ///
+  /// The time limit begins now.
+  init(_ invocation: Invocation, finishes: Bool = false) throws(Failure) {
+    count = try invocation.number(.count, least: 1)
+    deadline = try invocation.deadline(.timeout)
     self.finishes = finishes
   }
 
@@ -94,7 +94,8 @@ final class ItemOutput: Sendable {
 
   func end(_ error: any Error) { state.signal { $0.end = $0.end ?? .failure(error) } }
 
-  func wait(until deadline: Instant?) throws -> Int32 {
+  /// Waits for the end; after a timeout, the error names the operation and the subject.
+  func wait(_ operation: String, _ subject: String) throws -> Int32 {
     try watchReader()
     let early = state.wait(until: deadline) { state -> Result<Int32, any Error>? in
       finishes && state.isBusy ? nil : state.end
@@ -104,13 +105,15 @@ final class ItemOutput: Sendable {
     let _: Void? = state.wait(until: .now + .seconds(1)) { $0.isBusy && $0.end == nil ? nil : () }
     let end = state.wait(until: nil) { state -> Result<Int32, any Error>? in
       if finishes, state.isBusy { return nil }
-      state.end = state.end ?? timeUp(state.told)
+      state.end = state.end ?? timeUp(state.told, operation, subject)
       return state.end
     }
     return try end!.get()
   }
 
-  private func timeUp(_ told: Int) -> Result<Int32, any Error> {
+  private func timeUp(
+    _ told: Int, _ operation: String, _ subject: String
+  ) -> Result<Int32, any Error> {
     if count == nil, told > 0 { return .success(0) }
     return .failure(
       WormholeError(

@@ -108,11 +108,9 @@ extension Invocation {
   /// Compares all settings with the previous settings, whenever the file changes.
   fileprivate func watchDefaults() throws -> Int32 {
     try refuse(after: 3)
-    let count = try number(.count, least: 1)
-    let deadline = try deadline(.timeout)
+    let telling = try ItemOutput(self)
     let container = try open(create: true)
     let defaults = container.defaults(suite)
-    let telling = ItemOutput("watch defaults", suite, count: count)
     let changes = DefaultsChanges(
       has(.now) ? [:] : try defaults.dictionaryRepresentation(), only: key)
     let slot = try container.storage.slot(.system, Container.Folder.suitePrefix + suite)
@@ -132,7 +130,7 @@ extension Invocation {
     }
     defer { watch.stop() }
     output.explain("watching '\(suite)'")
-    return try telling.wait(until: deadline)
+    return try telling.wait("watch defaults", suite)
   }
 
   private func write(change key: String, _ value: PropertyListValue?) throws {

@@ -39,10 +39,8 @@ extension Verb {
   ) { invocation in
     let name = invocation.operands[0]
     let output = invocation.output
-    let count = try invocation.number(.count, least: 1)
-    let deadline = try invocation.deadline(.timeout)
+    let telling = try ItemOutput(invocation)
     let writer = try LineWriter(invocation)
-    let telling = ItemOutput("observe notice", name, count: count)
     let watching = try invocation.open(create: true).notice(name).watch {
       telling.tell {
         var line = WrittenLine(name, .notice) { ["notice": .string(name)] }
@@ -55,6 +53,6 @@ extension Verb {
     }
     defer { watching.stop() }
     output.explain("observing '\(name)'")
-    return try telling.wait(until: deadline)
+    return try telling.wait("observe notice", name)
   }
 }

@@ -34,17 +34,15 @@ extension Verb {
       Example("wormhole watch mode --exec 'systemctl reload app'", "run a command for each change"),
     ]
   ) { invocation in
-    let count = try invocation.number(.count, least: 1)
-    let deadline = try invocation.deadline(.timeout)
+    let telling = try ItemOutput(invocation)
     if invocation.has(.exec) { try Interruption.prepare() }
     let names = invocation.operands.joined(separator: "', '")
     let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
-    let telling = ItemOutput("watch channel", names, count: count)
     let watching = try invocation.watch(container, telling, writer)
     defer { watching.stop() }
     invocation.output.explain("watching '\(names)'")
-    return try telling.wait(until: deadline)
+    return try telling.wait("watch channel", names)
   }
 }
 

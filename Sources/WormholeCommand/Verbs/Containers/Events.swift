@@ -30,12 +30,10 @@ extension Verb {
       Example("wormhole events --json", "objects, for programs"),
     ]
   ) { invocation in
-    let count = try invocation.number(.count, least: 1)
-    let deadline = try invocation.deadline(.timeout)
+    let telling = try ItemOutput(invocation)
     let kinds = invocation.eventKinds
     let writer = try LineWriter(invocation)
     let container = try invocation.open(create: true)
-    let telling = ItemOutput("print the events in", container.storage.path, count: count)
     let feed = EventFeed(container, kinds) {
       telling.end($0)
     } _: { event in
@@ -47,7 +45,7 @@ extension Verb {
     try feed.start()
     defer { feed.stop() }
     invocation.output.explain("watching '\(container.storage.path)'")
-    return try telling.wait(until: deadline)
+    return try telling.wait("print the events in", container.storage.path)
   }
 }
 

@@ -74,8 +74,7 @@ extension Verb {
     try invocation.exclude(.kind, [.hearContexts])
     try invocation.exclude(.json, [.raw])
     let writer = try LineWriter(invocation)
-    let count = try invocation.number(.count, least: 1)
-    let deadline = try invocation.deadline(.timeout)
+    let telling = try ItemOutput(invocation, finishes: true)
     let attempts = try invocation.number(.attempts, least: 1)
     let grace = try invocation.grace()
     if invocation.has(.exec) { try Interruption.prepare(grace: grace) }
@@ -89,8 +88,7 @@ extension Verb {
         if entry.level == .notice { output.tell(entry.text + hint) } else { log(entry) }
       }
     }
-    let member = try invocation.join(container, as: name, until: deadline)
-    let telling = ItemOutput("receive as", name, count: count, finishes: true)
+    let member = try invocation.join(container, as: name, until: telling.deadline)
     // A message that was shown stays claimed until the process has ended. A message that was
     // claimed too late to be shown is returned: no attempt counts.
     _ = try member.receive(
@@ -113,7 +111,7 @@ extension Verb {
       member.settle()
       telling.endReceiving { member.leave() }
     }
-    return try telling.wait(until: deadline)
+    return try telling.wait("receive as", name)
   }
 
   /// Checked before the first message is received, because its file could not be stored otherwise.

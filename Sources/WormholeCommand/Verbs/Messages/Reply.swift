@@ -35,11 +35,9 @@ extension Verb {
   ) { invocation in
     let name = invocation.value(.joinAs) ?? ""
     let line = invocation.value(.answerer) ?? ""
-    let count = try invocation.number(.count, least: 1)
-    let deadline = try invocation.deadline(.timeout)
+    let telling = try ItemOutput(invocation, finishes: true)
     try Interruption.prepare()
     let member = try invocation.open(create: true).join(as: name)
-    let telling = ItemOutput("reply as", name, count: count, finishes: true)
     // Never stopped: the end of the process ends all requests, and requesters are notified.
     _ = member.respond(toKind: invocation.value(.kind)) { request in
       telling.tell { try invocation.answer(request, line) }
@@ -48,7 +46,7 @@ extension Verb {
     invocation.output.explain("replying as '\(name)'")
     try ServiceReport.begin()
     defer { ServiceReport.end() }
-    return try telling.wait(until: deadline)
+    return try telling.wait("reply as", name)
   }
 }
 
