@@ -69,7 +69,7 @@ package struct BridgeStatus {
     let object = object
     func row(
       _ kind: String, _ name: String, _ standing: String, waiting: Int = 0, age: Int = 0,
-      gaps: Int = 0, file: String
+      gaps: Int = 0, file: String = "bridge/\(Bridge.statusName)"
     ) -> [String: PropertyListValue] {
       [
         "name": .string(name), "kind": .string(kind), "standing": .string(standing),
@@ -77,19 +77,12 @@ package struct BridgeStatus {
         "gaps": .integer(Int64(gaps)), "file": .string(file),
       ]
     }
-    func sorted(_ key: String) -> [(key: String, value: PropertyListValue)] {
-      (object[key]?.dictionaryValue ?? [:]).sorted { $0.key < $1.key }
-    }
     var standing = object["state"]?.stringValue ?? ""
     if let trouble = object["trouble"]?.stringValue { standing += ": \(trouble)" }
     if let clock = object["clock"]?.doubleValue, abs(clock) >= 1 {
       standing += ", the servers' clock is \(Int(clamping: clock)) s ahead"
     }
-    var rows = [
-      row(
-        "this machine", object["machine"]?.stringValue ?? "", standing,
-        file: "bridge/\(Bridge.statusName)")
-    ]
+    var rows = [row("this machine", object["machine"]?.stringValue ?? "", standing)]
     for (machine, flow) in sorted("machines") {
       let next = flow["next"]?.intValue ?? 1
       let confirmed = flow["confirmed"]?.intValue ?? 0
@@ -99,19 +92,29 @@ package struct BridgeStatus {
           waiting: max(0, next.subtractingClamped(1).subtractingClamped(confirmed)),
           age: age(of: flow), gaps: flow["gaps"]?.intValue ?? 0, file: "bridge/out/\(machine)/"))
     }
-    for (channel, state) in sorted("channels") {
-      rows.append(
-        row("channel", channel, standingOf(channel: state), file: "bridge/\(Bridge.statusName)"))
-    }
-    for (queue, state) in sorted("queues") {
-      rows.append(
-        row("queue", queue, standingOf(queue: state), file: "bridge/\(Bridge.statusName)"))
-    }
-    for (member, reason) in sorted("conflicts") {
-      rows.append(
-        row("conflict", member, reason.stringValue ?? "", file: "bridge/\(Bridge.statusName)"))
-    }
+    for (kind, name, standing) in subjects { rows.append(row(kind, name, standing)) }
     return rows
+  }
+
+  private func sorted(_ key: String) -> [(key: String, value: PropertyListValue)] {
+    (object[key]?.dictionaryValue ?? [:]).sorted { $0.key < $1.key }
+  }
+
+  /// The channels, the queues and the conflicts: kind, name and standing.
+  private var subjects: [(String, String, String)] {
+    var subjects: [(String, String, String)] = []
+    for (name, state) in sorted("channels") {
+      let version = state["version"]?.intValue.map { ", version \($0)" } ?? ""
+      subjects.append(("channel", name, standing(state, version)))
+    }
+    for (name, state) in sorted("queues") {
+      let lent = state["lent"]?.intValue ?? 0
+      subjects.append(("queue", name, standing(state, ", \(lent) lent")))
+    }
+    for (name, reason) in sorted("conflicts") {
+      subjects.append(("conflict", name, reason.stringValue ?? ""))
+    }
+    return subjects
   }
 
   private func state(of flow: PropertyListValue) -> String {
@@ -133,25 +136,9 @@ package struct BridgeStatus {
         + "start \(object["generation"]?.intValue ?? 0)"
     ]
     if let trouble = object["trouble"]?.stringValue { lines.append("trouble: \(trouble)") }
-    for (machine, flow) in (object["machines"]?.dictionaryValue ?? [:]).sorted(by: {
-      $0.key < $1.key
-    }) {
-      lines.append(line(machine, flow))
-    }
-    for (channel, state) in (object["channels"]?.dictionaryValue ?? [:]).sorted(by: {
-      $0.key < $1.key
-    }) {
-      lines.append("channel '\(channel)': \(standingOf(channel: state))")
-    }
-    for (queue, state) in (object["queues"]?.dictionaryValue ?? [:]).sorted(by: {
-      $0.key < $1.key
-    }) {
-      lines.append("queue '\(queue)': \(standingOf(queue: state))")
-    }
-    for (member, reason) in (object["conflicts"]?.dictionaryValue ?? [:]).sorted(by: {
-      $0.key < $1.key
-    }) {
-      lines.append("conflict: '\(member)': \(reason.stringValue ?? "")")
+    for (machine, flow) in sorted("machines") { lines.append(line(machine, flow)) }
+    for (kind, name, standing) in subjects {
+      lines.append("\(kind == "conflict" ? "conflict:" : kind) '\(name)': \(standing)")
     }
     return lines
   }
@@ -166,19 +153,10 @@ package struct BridgeStatus {
     return line
   }
 
-  private func standingOf(queue state: PropertyListValue) -> String {
+  private func standing(_ state: PropertyListValue, _ detail: String) -> String {
     let home = state["home"]?.stringValue
     let place = home == object["machine"]?.stringValue ? "this machine" : home ?? "not known yet"
-    let lent = state["lent"]?.intValue ?? 0
     let trouble = state["trouble"]?.stringValue.map { ": \($0)" } ?? ""
-    return "home \(place), \(lent) lent\(trouble)"
-  }
-
-  private func standingOf(channel state: PropertyListValue) -> String {
-    let home = state["home"]?.stringValue
-    let place = home == object["machine"]?.stringValue ? "this machine" : home ?? "not known yet"
-    let version = state["version"]?.intValue.map { ", version \($0)" } ?? ""
-    let trouble = state["trouble"]?.stringValue.map { ": \($0)" } ?? ""
-    return "home \(place)\(version)\(trouble)"
+    return "home \(place)\(detail)\(trouble)"
   }
 }
