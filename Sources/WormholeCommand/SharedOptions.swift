@@ -34,8 +34,19 @@ extension Option {
   static let kind = Option("kind", .any("KIND"), "kind of the message")
 }
 
-/// Checks of options that exclude or require each other.
+/// Checks of an operand in a list of words, and of options that exclude or require each other.
 extension Invocation {
+  /// Returns the first operand as one of a list of words; the refusal names the whole list.
+  ///
+  /// - Parameter refusal: the sentence between "cannot" and the list, for another operand.
+  func word<Word: RawRepresentable<String> & CaseIterable>(
+    separator: String = ", ", _ refusal: (String) -> String
+  ) throws(Failure) -> Word {
+    if let word = Word(rawValue: operands[0]) { return word }
+    let words = Word.allCases.map(\.rawValue).joined(separator: separator)
+    throw .usage("cannot \(refusal(operands[0])) \(words)")
+  }
+
   /// Refuses an option beside any of the others.
   func exclude(_ option: Option, _ others: [Option]) throws(Failure) {
     guard has(option), let other = others.first(where: has) else { return }

@@ -38,10 +38,7 @@ extension Verb {
       "-boolean": .init(.type, "json", isTruth: true),
     ]
   ) { invocation in
-    guard let action = DefaultsAction(rawValue: invocation.operands[0]) else {
-      let actions = DefaultsAction.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Failure.usage("cannot \(invocation.operands[0]) defaults: the actions are \(actions)")
-    }
+    let action: DefaultsAction = try invocation.word { "\($0) defaults: the actions are" }
     // A suite with an empty name would be shared by all callers that mean another name.
     _ = try Container.escape(invocation.suite)
     switch action {

@@ -43,9 +43,8 @@ extension Verb {
     ]
   ) { invocation in
     try invocation.runCommand { status in
-      guard let kind = CoordinatedKind(rawValue: invocation.operands[0]) else {
-        throw Failure.usage(
-          "cannot coordinate a '\(invocation.operands[0])': KIND is read or write")
+      let kind: CoordinatedKind = try invocation.word(separator: " or ") {
+        "coordinate a '\($0)': KIND is"
       }
       let timeout = try invocation.seconds(.timeout)
       let takeOver = try invocation.seconds(.takeOver)

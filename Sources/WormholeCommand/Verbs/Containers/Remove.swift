@@ -38,10 +38,7 @@ extension Verb {
   ) { invocation in
     let word = invocation.operands[0]
     let given = invocation.operands.count > 1 ? invocation.operands[1] : nil
-    guard let kind = Removable(rawValue: word) else {
-      let kinds = Removable.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Failure.usage("cannot remove a '\(word)': the kinds are \(kinds)")
-    }
+    let kind: Removable = try invocation.word { "remove a '\($0)': the kinds are" }
     let age = try invocation.seconds(.unusedFor)
     guard given != nil || age != nil else {
       throw Failure.usage("cannot remove: NAME is missing; try 'wormhole help remove'")

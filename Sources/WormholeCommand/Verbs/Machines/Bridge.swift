@@ -77,11 +77,8 @@ extension Verb {
       Example("wormhole bridge trial --messages 20000", "try it for six minutes, as root"),
     ]
   ) { invocation in
-    guard let word = invocation.operands.first else { return try invocation.runBridge() }
-    guard let action = BridgeAction(rawValue: word) else {
-      let actions = BridgeAction.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Failure.usage("cannot \(word) a bridge: the actions are \(actions)")
-    }
+    guard !invocation.operands.isEmpty else { return try invocation.runBridge() }
+    let action: BridgeAction = try invocation.word { "\($0) a bridge: the actions are" }
     if invocation.operands.count > 1, ![.move, .evict, .channel, .queue].contains(action) {
       throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
     }

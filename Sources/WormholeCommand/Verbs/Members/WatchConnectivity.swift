@@ -30,10 +30,8 @@ extension Verb {
     ],
     heading: "Verbs for the drop-in modules"
   ) { invocation in
-    guard let action = PairingAction(rawValue: invocation.operands[0]) else {
-      let actions = PairingAction.allCases.map(\.rawValue).joined(separator: ", ")
-      throw Failure.usage(
-        "cannot change the pairing by '\(invocation.operands[0])': the actions are \(actions)")
+    let action: PairingAction = try invocation.word {
+      "change the pairing by '\($0)': the actions are"
     }
     let container = try invocation.open(create: true)
     let pairing = Pairing(in: container)

@@ -31,10 +31,7 @@ extension Verb {
     ]
   ) { invocation in
     let words = invocation.operands
-    guard let kind = NewKind(rawValue: words[0]) else {
-      let kinds = NewKind.allCases.map(\.rawValue).joined(separator: " or ")
-      throw Failure.usage("cannot write '\(words[0])': KIND must be \(kinds)")
-    }
+    let kind: NewKind = try invocation.word(separator: " or ") { "write '\($0)': KIND must be" }
     switch kind {
     case .twoSides:
       guard words.count == 2 else {
