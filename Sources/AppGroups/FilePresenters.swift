@@ -173,6 +173,24 @@ enum FilePresenters {
     DispatchQueue.global().async { end(reference) }
   }
 
+  /// Calls a method of the presenter that takes a closure for its end, and logs an error.
+  private static func call(
+    _ reference: Reference, _ done: @escaping @Sendable () -> Void, _ verb: String, _ url: URL,
+    _ body: (any NSFilePresenter, @escaping @Sendable ((any Error)?) -> Void) -> Void
+  ) {
+    call(reference) { presenter in
+      body(presenter) { error in
+        if let error {
+          DropInLog.tell(
+            .warning, "the presenter of '\(url.path)' could not \(verb) the file: \(error)")
+        }
+        done()
+      }
+    } otherwise: {
+      done()
+    }
+  }
+
   private static func calls(of reference: Reference, at url: URL) -> Coordinator.Presenter {
     // The presenter changes its own URL when the presented item is moved.
     let current: @Sendable () -> URL = { reference.presenter?.presentedItemURL ?? url }
@@ -192,34 +210,17 @@ enum FilePresenters {
       }
     }
     calls.save = { done in
-      call(reference) {
-        $0.savePresentedItemChanges { error in
-          tell(error, "save", url)
-          done()
-        }
-      } otherwise: {
-        done()
-      }
+      call(reference, done, "save", url) { $0.savePresentedItemChanges(completionHandler: $1) }
     }
     calls.delete = { done in
-      call(reference) {
-        $0.accommodatePresentedItemDeletion { error in
-          tell(error, "close", url)
-          done()
-        }
-      } otherwise: {
-        done()
+      call(reference, done, "close", url) {
+        $0.accommodatePresentedItemDeletion(completionHandler: $1)
       }
     }
     calls.deleteBelow = { below, done in
       let item = current().appendingPathComponent(below)
-      call(reference) {
-        $0.accommodatePresentedSubitemDeletion(at: item) { error in
-          tell(error, "close", item)
-          done()
-        }
-      } otherwise: {
-        done()
+      call(reference, done, "close", item) {
+        $0.accommodatePresentedSubitemDeletion(at: item, completionHandler: $1)
       }
     }
     calls.didMove = { move in
@@ -245,11 +246,6 @@ enum FilePresenters {
       }
     }
     return calls
-  }
-
-  private static func tell(_ error: (any Error)?, _ verb: String, _ url: URL) {
-    guard let error else { return }
-    DropInLog.tell(.warning, "the presenter of '\(url.path)' could not \(verb) the file: \(error)")
   }
 }
 
