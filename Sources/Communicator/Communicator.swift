@@ -36,7 +36,7 @@ public final class Communicator: NSObject, @unchecked Sendable {
   /// Starts to receive the kinds that are observed from now on.
   func take() {
     chooseKinds()
-    activate()
+    activated()
   }
 
   /// - Parameter look: returns the observed kinds; tests delay the return.
@@ -53,35 +53,26 @@ public final class Communicator: NSObject, @unchecked Sendable {
     return kinds
   }
 
-  private func activate() {
+  /// Returns the session, whose activation has begun.
+  @discardableResult
+  private func activated() -> WCSession {
     if session.activationState == .notActivated { session.activate() }
+    return session
   }
 
   // MARK: State
 
   /// How well the counterpart can be reached now.
-  public var currentReachability: Reachability {
-    activate()
-    return Reachability(session)
-  }
+  public var currentReachability: Reachability { Reachability(activated()) }
 
   /// The activation state of the session.
-  public var currentState: State {
-    activate()
-    return State(session.activationState)
-  }
+  public var currentState: State { State(activated().activationState) }
 
   /// The phone's current information about its watch.
-  public var currentWatchState: WatchState {
-    activate()
-    return WatchState(session)
-  }
+  public var currentWatchState: WatchState { WatchState(activated()) }
 
   /// The watch's current information about its phone.
-  public var currentPhoneState: PhoneState {
-    activate()
-    return PhoneState(session)
-  }
+  public var currentPhoneState: PhoneState { PhoneState(activated()) }
 
   /// Whether received data is still waiting for its observer.
   public var hasPendingDataToBeReceived: Bool { session.hasContentPending }
