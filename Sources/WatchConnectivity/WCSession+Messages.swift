@@ -23,9 +23,7 @@ extension WCSession {
     _ message: [String: Any], replyHandler: (@isolated(any) ([String: Any]) -> Void)?,
     errorHandler: (@isolated(any) (any Error) -> Void)? = nil
   ) {
-    let (handler, errorHandler) = (
-      replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
-    )
+    let handler = replyHandler.map { Handler($0) }
     let kind: SessionMessageKind = replyHandler == nil ? .dictionary : .dictionaryWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
       try SessionPayload.take(message, largest: settings.largestMessage)
@@ -41,9 +39,7 @@ extension WCSession {
     _ data: Data, replyHandler: (@isolated(any) (Data) -> Void)?,
     errorHandler: (@isolated(any) (any Error) -> Void)? = nil
   ) {
-    let (handler, errorHandler) = (
-      replyHandler.map { Handler($0) }, errorHandler.map { Handler($0) }
-    )
+    let handler = replyHandler.map { Handler($0) }
     let kind: SessionMessageKind = replyHandler == nil ? .data : .dataWithReply
     send(kind, errorHandler) { (settings) throws(WCError) in
       guard data.count <= settings.largestMessage else {
@@ -82,10 +78,11 @@ extension WCSession {
   }
 
   private func send(
-    _ kind: SessionMessageKind, _ errorHandler: Handler<any Error>?,
+    _ kind: SessionMessageKind, _ errorHandler: (@isolated(any) (any Error) -> Void)?,
     _ value: (Settings) throws(WCError) -> PropertyListValue,
     reply: @escaping @Sendable (PropertyListValue) -> Void
   ) {
+    let errorHandler = errorHandler.map { Handler($0) }
     do throws(WCError) {
       let (connection, pairing) = try ready()
       let settings = settings
@@ -106,7 +103,7 @@ extension WCSession {
         }
       }
       if connection.role == .watch {
-        wakeIfNeeded(connection, settings.messageTimeout, errorHandler, ask)
+        wakeIfNeeded(connection, settings.messageTimeout, ask)
       } else {
         ask()
       }
@@ -146,8 +143,7 @@ extension WCSession {
 
   /// Sends the request at once, or after the phone's app has started; in the order of the calls.
   private func wakeIfNeeded(
-    _ connection: Connection, _ timeout: Duration,
-    _ errorHandler: Handler<any Error>?, _ ask: @escaping @Sendable () -> Void
+    _ connection: Connection, _ timeout: Duration, _ ask: @escaping @Sendable () -> Void
   ) {
     let isWaiting = waking.withLock { waiting in
       guard waiting != nil else { return false }
