@@ -28,7 +28,7 @@ extension Invocation {
       let fields: [String: PropertyListValue?] = [
         "file": .string(file.name), "path": .string(path), "size": .integer(Int64(file.size)),
       ]
-      var line = WrittenLine(value, of: message, to: self.value(.joinAs) ?? "", fields)
+      var line = WrittenLine(value, of: message, to: receiver, fields)
       line.plain = { try path.inOneLine() }
       // In a format, the value is the path, as on a line without a format.
       line.value = .string(path)

@@ -9,17 +9,14 @@ import WormholeSyscalls
 extension Invocation {
   /// Also writes immediate messages and contexts, for as long as the process runs.
   func hearMore(_ member: Member, _ telling: ItemOutput, _ writer: LineWriter) throws {
-    let name = value(.joinAs) ?? ""
     if has(.hearImmediate) {
       _ = member.takeImmediate(kinds: value(.kind).map { [$0] }) { message in
-        telling.tell {
-          let value = try read("immediate message", message.kind) {
+        let heard = Heard(
+          delivery: "immediate", from: message.from, kind: message.kind, headers: message.headers)
+        return telling.tell {
+          try hear(heard, writer) {
             () throws(WormholeError) -> PropertyListValue in try message.value()
           }
-          guard let value else { return nil }
-          return try hear(
-            Heard("immediate", message.from, message.kind, nil, value, message.headers),
-            to: name, writer)
         }
       }
     }
@@ -27,39 +24,42 @@ extension Invocation {
       _ = try member.watchContexts(
         on: nil,
         accepting: { context in
-          telling.tell {
-            let value = try read("context", context.kind) {
+          let sent = DateText.format(context.sentAt)
+          let heard = Heard(
+            delivery: "context", from: context.from, kind: context.kind, sent: sent)
+          return telling.tell {
+            try hear(heard, writer) {
               () throws(WormholeError) -> PropertyListValue in try context.value()
             }
-            guard let value else { return nil }
-            return try hear(
-              Heard("context", context.from, context.kind, context.sentAt, value), to: name, writer)
           }
         })
     }
   }
 
-  /// Returns the value of an immediate message or a context; nil, with a report, if no later read
-  /// finds a value either.
-  private func read(
-    _ what: String, _ kind: String,
-    _ value: () throws(WormholeError) -> PropertyListValue
-  ) throws(WormholeError) -> PropertyListValue? {
-    do throws(WormholeError) {
-      return try value()
-    } catch {
-      if error.mayPass { throw error }
-      output.tell("\(what) '\(kind)' is not handled and is not redelivered: \(error.reason)")
+  /// Returns 0 if the message was handled; an immediate message or context is not redelivered.
+  ///
+  /// - Parameter read: returns the value; an error that may pass is thrown again, and any other
+  ///   error is reported, because no later read finds a value either.
+  private func hear(
+    _ heard: Heard, _ writer: LineWriter,
+    _ content: () throws(WormholeError) -> PropertyListValue
+  ) throws -> Int32? {
+    let isContext = heard.delivery == "context"
+    let what = isContext ? "context" : "immediate message"
+    func refuse(_ reason: String) -> Int32? {
+      output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
       return nil
     }
-  }
-
-  /// Returns 0 if the message was handled; an immediate message or context is not redelivered.
-  private func hear(_ heard: Heard, to name: String, _ writer: LineWriter) throws -> Int32? {
-    guard let line = value(.exec) else {
-      try has(.raw)
-        ? output.write(try heard.value.printed(raw: true))
-        : writer.write(WrittenLine(heard, to: name))
+    let value: PropertyListValue
+    do throws(WormholeError) {
+      value = try content()
+    } catch {
+      if error.mayPass { throw error }
+      return refuse(error.reason)
+    }
+    let written = WrittenLine(heard, value, to: receiver)
+    guard let line = self.value(.exec) else {
+      try has(.raw) ? output.write(try value.printed(raw: true)) : writer.write(written)
       return 0
     }
     var settings = [
@@ -68,15 +68,12 @@ extension Invocation {
       "WORMHOLE_MESSAGE_KIND=\(heard.kind)", "WORMHOLE_MESSAGE_ATTEMPT=1",
     ]
     settings += try Programs.settings(of: heard.headers)
-    let isContext = heard.delivery == "context"
-    let what = isContext ? "context" : "immediate message"
     // A context whose program is missing was not received, and waits.
     let fate = isContext ? "waits for the next process that joins" : "is not redelivered"
-    if let reason = try run(line, on: heard.value, settings, missing: "the \(what) \(fate)") {
-      output.tell("\(what) '\(heard.kind)' is not handled and is not redelivered: \(reason)")
-      return nil
+    if let reason = try run(line, on: value, settings, missing: "the \(what) \(fate)") {
+      return refuse(reason)
     }
-    if writer.isChosen { try writer.write(WrittenLine(heard, to: name)) }
+    if writer.isChosen { try writer.write(written) }
     Interruption.endIfAsked()
     return 0
   }
@@ -87,36 +84,23 @@ private struct Heard {
   let delivery: String
   let from: String?
   let kind: String
-  let sent: String?
-  let value: PropertyListValue
-  let headers: [String: String]
-
-  init(
-    _ delivery: String, _ from: String?, _ kind: String, _ sent: Date?, _ value: PropertyListValue,
-    _ headers: [String: String] = [:]
-  ) {
-    self.delivery = delivery
-    self.from = from
-    self.kind = kind
-    self.sent = sent.flatMap { DateText.format($0) }
-    self.value = value
-    self.headers = headers
-  }
+  var sent: String?
+  var headers: [String: String] = [:]
 }
 
 extension WrittenLine {
-  fileprivate init(_ heard: Heard, to name: String) {
+  fileprivate init(_ heard: Heard, _ value: PropertyListValue, to name: String) {
     self.init(name, .received) {
       let headers = heard.headers.mapValues { PropertyListValue.string($0) }
       return [
         "delivery": .string(heard.delivery), "from": heard.from.map { .string($0) },
         "to": .string(name), "kind": .string(heard.kind),
         "headers": headers.isEmpty ? nil : .dictionary(headers),
-        "sent": heard.sent.map { .string($0) }, "value": heard.value,
+        "sent": heard.sent.map { .string($0) }, "value": value,
       ]
     }
-    plain = { try heard.value.inOneLine() }
-    (value, sender, kind) = (heard.value, heard.from, heard.kind)
+    plain = { try value.inOneLine() }
+    (self.value, sender, kind) = (value, heard.from, heard.kind)
     headers = heard.headers
   }
 }

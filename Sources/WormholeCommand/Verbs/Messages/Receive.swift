@@ -187,7 +187,7 @@ extension Invocation {
     return 0
   }
 
-  private var receiver: String { value(.joinAs) ?? "" }
+  var receiver: String { value(.joinAs) ?? "" }
 
   func settings(of message: Message) throws -> [String] {
     var settings = [

@@ -87,7 +87,7 @@ extension Invocation {
       reason = ran.complaint.isEmpty ? why : "\(why): \(ran.complaint)"
       request.refuse(reason!)
     }
-    try output.ofDone.write(request, to: value(.joinAs) ?? "", given, refusal: reason)
+    try output.ofDone.write(request, to: receiver, given, refusal: reason)
     try ran.status.refuseMissingProgram(line, "the request was refused")
     return 0
   }
@@ -95,7 +95,7 @@ extension Invocation {
   /// Refuses a request that cannot be answered here; the next request may be possible.
   private func refuse(_ request: Request, _ reason: String) throws -> Int32 {
     request.refuse(reason)
-    try output.ofDone.write(request, to: value(.joinAs) ?? "", nil, refusal: reason)
+    try output.ofDone.write(request, to: receiver, nil, refusal: reason)
     return 0
   }
 
