@@ -133,7 +133,6 @@ extension RelaySession {
       // What the check has accepted stays: a later INFO announces a limit, or the server's end.
       server.maxPayload = info.maxPayload
       server.isLameDuck = info.isLameDuck
-      server.connectURLs = info.connectURLs
       refuseHeld()
       return
     }

@@ -45,7 +45,6 @@ package struct ServerInfo: Sendable {
   /// Whether the server is about to end and asks its clients to leave.
   package var isLameDuck = false
   package var clientID: UInt64 = 0
-  package var connectURLs: [String] = []
 
   package init() {}
 
@@ -67,7 +66,6 @@ package struct ServerInfo: Sendable {
     requiresAuthorization = value["auth_required"]?.boolValue ?? false
     isLameDuck = value["ldm"]?.boolValue ?? false
     clientID = value["client_id"].flatMap(RelayJSON.number) ?? 0
-    connectURLs = (value["connect_urls"]?.arrayValue ?? []).compactMap(\.stringValue)
   }
 }
 

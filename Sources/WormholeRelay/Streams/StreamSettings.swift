@@ -11,22 +11,18 @@ package struct StreamSettings: Equatable, Sendable {
   package var replicas: Int
   package var maxAge: Duration?
   package var maxPerSubject: Int
-  package var maxBytes: Int?
   package var allowsDirect: Bool
-  package var maxConsumers: Int?
 
   package init(
     name: String, subjects: [String], replicas: Int = 1, maxAge: Duration? = nil,
-    maxPerSubject: Int, maxBytes: Int? = nil, allowsDirect: Bool = false, maxConsumers: Int? = nil
+    maxPerSubject: Int, allowsDirect: Bool = false
   ) {
     self.name = name
     self.subjects = subjects
     self.replicas = replicas
     self.maxAge = maxAge
     self.maxPerSubject = maxPerSubject
-    self.maxBytes = maxBytes
     self.allowsDirect = allowsDirect
-    self.maxConsumers = maxConsumers
   }
 
   var json: PropertyListValue {
@@ -36,21 +32,20 @@ package struct StreamSettings: Equatable, Sendable {
       "num_replicas": .integer(Int64(replicas)),
       "max_age": .integer(maxAge?.inNanoseconds ?? 0),
       "max_msgs_per_subject": .integer(Int64(maxPerSubject)), "max_msgs": -1,
-      "max_bytes": .integer(Int64(maxBytes ?? -1)), "allow_direct": .boolean(allowsDirect),
-      "max_consumers": .integer(Int64(maxConsumers ?? -1)),
+      "max_bytes": -1, "allow_direct": .boolean(allowsDirect), "max_consumers": -1,
     ])
   }
 
   /// Reads the settings of an existing stream; a missing number counts as no limit.
   init?(json: PropertyListValue) {
     guard let name = json["name"]?.stringValue else { return nil }
-    func limit(_ key: String) -> Int? { json[key]?.intValue.flatMap { $0 > 0 ? $0 : nil } }
+    let age = json["max_age"]?.intValue ?? 0
     self.init(
       name: name, subjects: (json["subjects"]?.arrayValue ?? []).compactMap(\.stringValue),
       replicas: json["num_replicas"]?.intValue ?? 1,
-      maxAge: limit("max_age").map { .nanoseconds($0) },
-      maxPerSubject: json["max_msgs_per_subject"]?.intValue ?? -1, maxBytes: limit("max_bytes"),
-      allowsDirect: json["allow_direct"]?.boolValue ?? false, maxConsumers: limit("max_consumers"))
+      maxAge: age > 0 ? .nanoseconds(age) : nil,
+      maxPerSubject: json["max_msgs_per_subject"]?.intValue ?? -1,
+      allowsDirect: json["allow_direct"]?.boolValue ?? false)
   }
 }
 
