@@ -130,25 +130,21 @@ package struct BridgeDoctor {
   // MARK: The flows
 
   private mutating func inspectFlows() {
-    look(at: "bridge/out") { doctor throws(WormholeError) in
-      for machine in try doctor.machines("out") {
-        doctor.look(at: "bridge/out/\(machine)") { doctor throws(WormholeError) in
-          try doctor.inspectOut(machine)
-        }
-      }
-    }
-    look(at: "bridge/in") { doctor throws(WormholeError) in
-      for machine in try doctor.machines("in") {
-        doctor.look(at: "bridge/in/\(machine)") { doctor throws(WormholeError) in
-          try doctor.inspectIn(machine)
-        }
-      }
-    }
+    inspectFlows("out") { doctor, machine throws(WormholeError) in try doctor.inspectOut(machine) }
+    inspectFlows("in") { doctor, machine throws(WormholeError) in try doctor.inspectIn(machine) }
   }
 
-  private func machines(_ direction: String) throws(WormholeError) -> [String] {
-    try BridgeFolder([direction], of: container.storage).names()
-      .filter { Incarnation(rawValue: $0) != nil }.sorted()
+  private mutating func inspectFlows(
+    _ direction: String, _ body: (inout BridgeDoctor, String) throws(WormholeError) -> Void
+  ) {
+    look(at: "bridge/\(direction)") { doctor throws(WormholeError) in
+      let folder = try BridgeFolder([direction], of: doctor.container.storage)
+      for machine in try folder.names().sorted() where Incarnation(rawValue: machine) != nil {
+        doctor.look(at: "bridge/\(direction)/\(machine)") { doctor throws(WormholeError) in
+          try body(&doctor, machine)
+        }
+      }
+    }
   }
 
   private mutating func inspectOut(_ machine: String) throws(WormholeError) {
