@@ -1,7 +1,6 @@
 import Wormhole
 import WormholeCinemaTime
 import WormholeCommandLine
-import WormholePropertyLists
 
 /// The verbs with `--sample`: any process can read a side's list, but only the side's app may
 /// change it.
@@ -36,31 +35,8 @@ extension Invocation {
 
   func listSample() throws -> Int32 {
     let tickets = Dictionary(try ticketsInSample().map { ($0.movie, $0.id) }) { first, _ in first }
-    for movie in Showing.groups(of: Movie.all).flatMap(\.movies) {
-      let ticket = tickets[movie.id]
-      guard output.isJSON else {
-        try output.write(
-          line: "\(movie.id)\t\(movie.time)\t\(movie.title)\t-\t\(ticket ?? "-")")
-        continue
-      }
-      var object: [String: PropertyListValue] = [
-        "movie": .integer(Int64(movie.id)), "time": .string(movie.time),
-        "title": .string(movie.title), "seats": .integer(Int64(movie.seats)),
-      ]
-      object["ticket"] = ticket.map { .string($0) }
-      try output.write(object)
-    }
-    return 0
+    return try listMovies(ticket: { tickets[$0.id] }, seatsLeft: { _ in nil })
   }
 
-  func ticketsOfSample() throws -> Int32 {
-    for ticket in try ticketsInSample() {
-      if output.isJSON {
-        try output.write(ticket.object)
-      } else {
-        try output.write(line: ticket.line)
-      }
-    }
-    return 0
-  }
+  func ticketsOfSample() throws -> Int32 { try listTickets(ticketsInSample()) }
 }

@@ -16,26 +16,11 @@ extension Verb {
   ) { invocation in
     if invocation.has(.sample) { return try invocation.listSample() }
     let books = try invocation.books()
-    let movies = Showing.groups(of: Movie.all).flatMap(\.movies)
-    for movie in movies {
-      let ticket = books.ticket(for: movie.id, of: invocation.customer)
-      guard invocation.output.isJSON else {
-        let words = [
-          "\(movie.id)", movie.time, movie.title, "\(books.seatsLeft(for: movie))",
-          ticket?.id ?? "-",
-        ]
-        try invocation.output.write(line: words.joined(separator: "\t"))
-        continue
-      }
-      var object: [String: PropertyListValue] = [
-        "movie": .integer(Int64(movie.id)), "time": .string(movie.time),
-        "title": .string(movie.title), "seatsLeft": .integer(Int64(books.seatsLeft(for: movie))),
-        "seats": .integer(Int64(movie.seats)),
-      ]
-      object["ticket"] = ticket.map { .string($0.id) }
-      try invocation.output.write(object)
+    return try invocation.listMovies { movie in
+      books.ticket(for: movie.id, of: invocation.customer)?.id
+    } seatsLeft: { movie in
+      books.seatsLeft(for: movie)
     }
-    return 0
   }
 
   static let tickets = Verb(
@@ -55,15 +40,8 @@ extension Verb {
     if invocation.has(.sample) { return try invocation.ticketsOfSample() }
     let books = try invocation.books()
     let isAll = invocation.has(.everybody)
-    for ticket in isAll ? books.tickets : books.tickets(of: invocation.customer) {
-      if invocation.output.isJSON {
-        try invocation.output.write(ticket.object)
-      } else {
-        let owner = isAll ? "\t" + (try ticket.customer.inOneLine()) : ""
-        try invocation.output.write(line: ticket.line + owner)
-      }
-    }
-    return 0
+    return try invocation.listTickets(
+      isAll ? books.tickets : books.tickets(of: invocation.customer), withCustomer: isAll)
   }
 
   static let history = Verb(
@@ -87,6 +65,44 @@ extension Verb {
         continue
       }
       try invocation.output.write(ticket.object.merging(deed.object) { $1 })
+    }
+    return 0
+  }
+}
+
+extension Invocation {
+  /// Writes the films by time, each with its free seats, where seats are counted, and its ticket.
+  func listMovies(
+    ticket: (Movie) -> Ticket.ID?, seatsLeft: (Movie) -> Int?
+  ) throws -> Int32 {
+    for movie in Showing.groups(of: Movie.all).flatMap(\.movies) {
+      let (ticket, left) = (ticket(movie), seatsLeft(movie))
+      guard output.isJSON else {
+        let words = [
+          "\(movie.id)", movie.time, movie.title, left.map { "\($0)" } ?? "-", ticket ?? "-",
+        ]
+        try output.write(line: words.joined(separator: "\t"))
+        continue
+      }
+      var object: [String: PropertyListValue] = [
+        "movie": .integer(Int64(movie.id)), "time": .string(movie.time),
+        "title": .string(movie.title), "seats": .integer(Int64(movie.seats)),
+      ]
+      object["seatsLeft"] = left.map { .integer(Int64($0)) }
+      object["ticket"] = ticket.map { .string($0) }
+      try output.write(object)
+    }
+    return 0
+  }
+
+  func listTickets(_ tickets: [Ticket], withCustomer isNamed: Bool = false) throws -> Int32 {
+    for ticket in tickets {
+      guard !output.isJSON else {
+        try output.write(ticket.object)
+        continue
+      }
+      let owner = isNamed ? "\t" + (try ticket.customer.inOneLine()) : ""
+      try output.write(line: ticket.line + owner)
     }
     return 0
   }
