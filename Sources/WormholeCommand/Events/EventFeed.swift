@@ -14,7 +14,6 @@ final class EventFeed: Sendable {
     var subscriptions: [Subscription] = []
     var folders: [FolderWatch] = []
     var feeds: [DirectoryFeed] = []
-    var watches: [NamedWatch] = []
     /// By the folder and the name.
     var mailboxes: [String: MailboxFeed] = [:]
     /// By the name of the slot.
@@ -216,7 +215,7 @@ final class EventFeed: Sendable {
     for one in state.subscriptions { one.stop() }
     for one in state.folders { one.stop() }
     for one in state.feeds + state.slots.values { one.stop() }
-    for one in state.watches + state.suites.values.map(\.watch) { one.stop() }
+    for one in state.suites.values { one.watch.stop() }
     for one in state.mailboxes.values { one.stop() }
   }
 }
