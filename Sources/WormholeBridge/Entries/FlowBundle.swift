@@ -15,12 +15,18 @@ package struct FlowBundle: Equatable, Sendable {
   ///
   /// The bytes of a message that has travelled in pieces are empty.
   package let bodies: [[UInt8]?]
+  /// The position up to which the sending bridge has read the group's records; 0 from an earlier
+  /// version.
+  ///
+  /// A bundle that is published again states the position of that time.
+  package var records = 0
 
   package var last: Int { first + entries.count - 1 }
 
   private enum Key {
     static let (flow, generation, first, before) = ("flow", "generation", "first", "before")
     static let (now, entries, body) = ("now", "entries", "body")
+    static let records = "records"
   }
 
   package func encoded() -> [UInt8]? {
@@ -29,12 +35,13 @@ package struct FlowBundle: Equatable, Sendable {
       if let body { list[Key.body] = .data(Data(body)) }
       return PropertyListValue.dictionary(list)
     }
-    let list: PropertyListValue = [
+    var list: [String: PropertyListValue] = [
       Key.flow: .string(flow), Key.generation: .integer(Int64(generation)),
       Key.first: .integer(Int64(first)), Key.before: .string(before.text),
       Key.now: .integer(now), Key.entries: .array(entries),
     ]
-    return try? BinaryEncoder().encode(list)
+    if records > 0 { list[Key.records] = .integer(Int64(records)) }
+    return try? BinaryEncoder().encode(PropertyListValue.dictionary(list))
   }
 }
 
@@ -51,6 +58,7 @@ extension FlowBundle {
     guard !found.isEmpty, found.count == entries.count, first <= Int.lastEntry else { return nil }
     self.init(
       flow: flow, generation: generation, first: first, before: before, now: Int64(now),
-      entries: found, bodies: entries.map { $0[Key.body]?.dataValue.map { Array($0) } })
+      entries: found, bodies: entries.map { $0[Key.body]?.dataValue.map { Array($0) } },
+      records: list[Key.records]?.intValue ?? 0)
   }
 }

@@ -34,6 +34,7 @@ extension Bridge {
       if failed[machine] != nil { try residents.reopen(machine) }
       let pair = try Pair(machine, residents)
       (pair.out.jobs, pair.incoming.jobs) = (queues, queues)
+      pair.incoming.isBehind = { [weak self] in self?.isBehind($0, machine) ?? false }
       pairs[machine] = pair
       if let link, link.isServing { findLast(machine, pair, link) }
       return pair
@@ -186,9 +187,10 @@ extension Bridge {
     }
     pair.retry = nil
     guard
-      let bundle = try pair.out.bundle(
+      var bundle = try pair.out.bundle(
         generation: place.generation, size: min(largest, 400 << 10), largest: largest)
     else { return }
+    bundle.records = Int(clamping: link.knownRecords)
     guard let bytes = bundle.encoded() else {
       throw WormholeError(
         .tooLarge, "carry messages to machine", machine, because: "a bundle cannot be encoded")
@@ -306,6 +308,7 @@ extension Bridge {
       for finding in findings where finding == .otherChain || finding == .earlierGeneration {
         log(.warning, "entries of machine \(machine) do not continue its flow, and are dropped")
       }
+      if findings.contains(where: \.isReceived) { awaited[machine] = nil }
       confirm(to: machine, pair)
       for (bundle, _) in known {
         for entry in bundle.entries where entry.kind == .message && !entry.isQueue {

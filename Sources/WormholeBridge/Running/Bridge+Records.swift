@@ -10,6 +10,9 @@ internal import WormholeSyscalls
 /// One consumer reads the last record of each subject and all changes. So a record costs the
 /// servers one message and each machine one consumer, and no machine asks for what has not changed.
 extension Bridge {
+  /// How long the records of this machine may be older than those of another machine.
+  static let longestLag = Duration.seconds(60)
+
   func askForDeployment(_ link: ServerLink, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
     (link.isAskingForDeployment, link.retry) = (true, nil)
@@ -45,16 +48,35 @@ extension Bridge {
       from: .lastPerSubject
     ) { [weak self] messages in
       for message in messages {
-        self?.note(given: message.subject)
+        self?.note(given: message)
         self?.take(message, subjects)
       }
     }
   }
 
-  private func note(given subject: String) {
+  func note(given message: StreamMessage) {
     guard let link, let reader = link.records else { return }
     if link.given.restarts != reader.restarts { link.given = (reader.restarts, []) }
-    link.given.subjects.insert(subject)
+    link.given.subjects.insert(message.subject)
+    link.knownRecords = max(link.knownRecords, message.sequence)
+  }
+
+  /// Whether a machine had read records that this machine lacks when the machine sent a bundle.
+  ///
+  /// A record may have been removed without a later one. So a machine is awaited for a time only,
+  /// while the reader works.
+  func isBehind(_ position: Int, _ machine: String) -> Bool {
+    guard position > 0, let reader = link?.records else { return false }
+    guard reader.isCaughtUp else { return true }
+    let reached = Int(clamping: reader.position)
+    guard position > reached else { return false }
+    let now = Instant.now
+    if let wait = awaited[machine], wait.position > reached {
+      return now - wait.since < Self.longestLag
+    }
+    // The record of an earlier wait has arrived: the time of that wait does not count.
+    awaited[machine] = (position, now)
+    return true
   }
 
   /// Forgets the records that the servers have lost, and lets the bridge write its own again.
@@ -68,6 +90,8 @@ extension Bridge {
       reader.restarts != link.comparedRestarts
     else { return }
     link.comparedRestarts = reader.restarts
+    // The servers may have been restored, with smaller positions.
+    link.knownRecords = reader.position
     let given = link.given.restarts == reader.restarts ? link.given.subjects : []
     for member in link.claims.union(homes.keys) {
       guard let subject = try? subjects.memberRecord(member), !given.contains(subject) else {
@@ -244,6 +268,7 @@ extension Bridge {
   func giveUp(_ machine: String, _ fate: MachineRecord.Fate) {
     evicted[machine] = fate
     (pairs[machine], failed[machine], beats[machine]) = (nil, nil, nil)
+    awaited[machine] = nil
     do throws(WormholeError) {
       try Leftovers.settle(machine, fate, residents)
       unsettled.remove(machine)

@@ -102,6 +102,9 @@ package final class Bridge {
   /// Machines that were given up, and those whose messages here could not be taken back yet.
   var evicted: [String: MachineRecord.Fate] = [:]
   var unsettled: Set<String> = []
+  /// Machines whose bundles wait for records that this machine has not read: the position that was
+  /// awaited first, and since when.
+  var awaited: [String: (position: Int, since: Instant)] = [:]
   /// Members that two machines have, and why.
   var conflicts: [String: String] = [:]
   var recorded: (record: MachineRecord, sequence: UInt64)?
@@ -337,6 +340,11 @@ final class ServerLink {
   var claims: Set<String> = []
   /// The subjects of the records since the reader's restart with the number.
   var given: (restarts: Int, subjects: Set<String>) = (0, [])
+  /// The greatest position of a record that was read.
+  ///
+  /// A reader that begins again gives earlier records first, and the bridge still knows the later
+  /// ones.
+  var knownRecords: UInt64 = 0
   /// The reader's restart after which the lost records were forgotten.
   var comparedRestarts = 0
   /// The check of the machine's rights, at the first connection of the process.

@@ -134,6 +134,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case keepStrays
   case dropRefused
   case trustSenders
+  case trustOldRecords
   case trustEarly
   case keepDropped
   case keepOrphans
