@@ -37,7 +37,7 @@ struct ScheduleTests {
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
     let lines = result.output.split(separator: "\n").filter { $0.starts(with: scenario.rawValue) }
     #expect(lines.first?.contains("all there are") == true, "\(result.output)")
-    #expect(lines.count == (scenario == .evict && !Self.isLong ? 1 : 2), "\(result.output)")
+    #expect(lines.count == 2, "\(result.output)")
   }
 
   /// The orders that are left out differ from others only in the order of independent calls.

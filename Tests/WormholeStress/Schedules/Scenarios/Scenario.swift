@@ -112,10 +112,7 @@
     }
 
     /// A scenario with long rounds runs a part of the wanted number of drawn orders.
-    ///
-    /// `evict` runs none in the usual run: one in some hundred shows a dead letter of the machine
-    /// that reappears, whose sender was checked by an older record of its home.
-    var drawnShare: Int { self == .evict ? 1000 : hasMachines || self == .hung ? 8 : 1 }
+    var drawnShare: Int { hasMachines || self == .hung ? 8 : 1 }
 
     /// Whether the outcomes of a power cut are checked, after each step.
     var hasCuts: Bool { [.updaters, .takeover, .power, .saves].contains(self) }
