@@ -270,6 +270,26 @@ import WormholeSyscalls
     #expect(free == ["carol"])
   }
 
+  /// The outcome of the message would come to the new home of its sender.
+  @Test func aMessageWhoseSenderHasMovedIsADeadLetterWithThisReason() throws {
+    let (bridge, container) = (scene.one.bridge, scene.one.container)
+    _ = try bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    let member = try container.join(as: "eve")
+    var options = SendOptions()
+    options.wantsOutcome = true
+    try member.peer("bob").send(1, options)
+    member.leave()
+    try bridge.residents.move("eve", to: Self.third)
+    let pair = try #require(bridge.pair(Self.other))
+    // The servers of the test take no bundles.
+    pair.isPublishing = true
+    bridge.move(Self.other, pair, scene.link, .now)
+    #expect(bridge.failed.isEmpty && pair.out.isPublished)
+    let letters = try container.peer("bob").deadLetters
+    let reason = "the home of its sender is another machine, and the message states no machine"
+    #expect(letters.map(\.reason) == [reason])
+  }
+
   // MARK: Connections
 
   /// The servers end the connection: until the next one, no member elsewhere can be reached.

@@ -248,9 +248,11 @@ extension Bridge {
   func giveBack(_ strangers: [(proxy: Proxy, name: MessageName)]) throws {
     for (proxy, name) in strangers {
       guard let origin = MessageOrigin(try proxy.origin(ofWaiting: name)) else {
-        // A message that does not state its machine could be sent to nobody.
+        // The message was sent here before its sender's home moved, or is damaged: no machine gets
+        // the outcome.
         if try proxy.claim(name) {
-          try proxy.giveUp(name, "its receiver's home has moved, and it states no machine")
+          try proxy.giveUp(
+            name, "the home of its sender is another machine, and the message states no machine")
         }
         continue
       }
