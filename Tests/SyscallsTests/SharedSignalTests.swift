@@ -26,6 +26,29 @@ struct SharedSignalTests {
     #expect(calls == ["second"])
   }
 
+  /// The system lets no process catch the stop signal.
+  ///
+  /// The signal to continue has a lower number, and is caught first. Tests send the signal only to
+  /// programs; the signal of an ended child would arrive at any time, and end the second catch.
+  @Test func aRefusedSignalLeavesNoOtherCaught() throws {
+    let (goOn, stop): (Int32, Int32) = (18, 19)
+    #expect(throws: Errno.invalidArgument) { _ = try CaughtSignals([goOn, stop]) {} }
+    #expect(try !isCaught(goOn))
+    let caught = try CaughtSignals([goOn]) {}
+    #expect(try isCaught(goOn))
+    caught.end()
+    #expect(try !isCaught(goOn))
+  }
+
+  /// Returns whether this process has a handler for a signal.
+  private func isCaught(_ number: Int32) throws -> Bool {
+    let bytes = try Descriptor.open(path: "/proc/self/status", [.readOnly]).contents()
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    let line = try #require(lines.first { $0.hasPrefix("SigCgt:\t") })
+    let signals = try #require(UInt64(line.dropFirst("SigCgt:\t".count), radix: 16))
+    return signals & 1 << (number - 1) != 0
+  }
+
   /// And a later catch begins again, with a thread of its own.
   @Test func aSignalCallsEachOfItsClosuresOnce() throws {
     let heard = Monitor<[String]>([])

@@ -38,6 +38,16 @@ private final class Watch: Sendable {
       closures.values.count { $0.numbers.contains(number) }
     }
 
+    /// Catches the signals without a closure, or no signal if the system refuses one.
+    func catchNew(_ numbers: Set<Int32>) throws(Errno) {
+      let new = numbers.filter { count($0) == 0 }.sorted()
+      for (index, number) in new.enumerated() where linux_catch_signal(number) != 0 {
+        let error = Errno.current
+        for caught in new[..<index] { linux_release_signal(caught) }
+        throw error
+      }
+    }
+
     /// Removes a closure.
     ///
     /// Its signals have their earlier actions, unless another closure needs them.
@@ -57,8 +67,12 @@ private final class Watch: Sendable {
         try Thread("wormhole-signal") { self.wait() }.detach()
         state.hasThread = true
       }
-      for number in numbers where state.count(number) == 0 {
-        guard linux_catch_signal(number) == 0 else { throw .current }
+      do throws(Errno) {
+        try state.catchNew(numbers)
+      } catch {
+        // No later call would end the thread, because no closure is left.
+        if state.closures.isEmpty { linux_end_awaiting_signals() }
+        throw error
       }
       state.next += 1
       state.closures[state.next] = (numbers, call)
