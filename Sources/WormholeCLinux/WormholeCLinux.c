@@ -95,7 +95,23 @@ int linux_epoll_wait(int set, uint64_t *key, int milliseconds) {
   return count;
 }
 
-int linux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+int linux_pipe(int ends[2]) {
+  if (pipe2(ends, O_CLOEXEC) == -1) return -1;
+  /* In a process with closed standard streams, a child would take an end for a stream. */
+  for (int end = 0; end < 2; end++) {
+    if (ends[end] > 2) continue;
+    int copy = linux_duplicate(ends[end]);
+    int error = errno;
+    close(ends[end]);
+    if (copy == -1) {
+      close(ends[1 - end]);
+      errno = error;
+      return -1;
+    }
+    ends[end] = copy;
+  }
+  return 0;
+}
 
 ssize_t linux_getdents(int directory, void *buffer, size_t size) {
   ssize_t count = syscall(SYS_getdents64, directory, buffer, size);

@@ -52,6 +52,19 @@ import WormholeSyscalls
     #expect(try says(.respawn(.descriptors)) == "0 1 2\n")
   }
 
+  /// Files and pipes of a process get the numbers of its closed streams.
+  @Test(arguments: ["0<&-", "2>&-", "0<&- 1>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
+  func aProcessWithClosedStreamsStartsPrograms(_ closing: String) throws {
+    let folder = try TemporaryDirectory()
+    try folder.write("data\n", to: "input")
+    let job = PeerJob.filterBare(folder.path)
+    let outcome = try run(
+      "sh", ["-c", "exec \"$0\" \"$1\" \(closing)", PeerJob.program] + job.arguments)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(try folder.read("piped") == "data\nend\n")
+    #expect(try folder.read("output") == "data\nend\n")
+  }
+
   @Test func aStoppedChildGoesOnOrIsKilled() throws {
     let running = try Running("sh", ["-c", "echo ready; exec sleep 600"])
     try eventually("it runs") { try running.output == "ready\n" }

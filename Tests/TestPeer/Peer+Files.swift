@@ -37,6 +37,25 @@ extension Peer {
     Processes.exit(try child.wait().code)
   }
 
+  static func filterBare(_ directory: String) throws {
+    // The copy has none of the numbers of the streams.
+    let folder = try Descriptor.open(path: directory, [.readOnly, .directory]).duplicate()
+    let words = ["-c", "cat; echo words >&2; echo end"]
+    let (given, taken) = (try SharedPipe(), try SharedPipe())
+    let piped = try Child.spawn("sh", words, input: given.reading, output: taken.writing)
+    given.closeReading()
+    taken.closeWriting()
+    try given.feed(Array("data\n".utf8))
+    let result = String(decoding: try taken.collect(limit: 1024), as: UTF8.self)
+    _ = try piped.wait()
+    // Opened in this order, each file has the number of the other stream if both are closed.
+    let output = try folder.open("output", [.writeOnly, .create], mode: 0o600)
+    let input = try folder.open("input", [.readOnly])
+    let copied = try Child.spawn("sh", words, input: input.rawValue, output: output.rawValue)
+    _ = try copied.wait()
+    try folder.open("piped", [.writeOnly, .create], mode: 0o600).write(result)
+  }
+
   static func bystander(_ directory: String, _ name: String) throws {
     let path = directory + "/" + name
     let thread = try Thread("second") {

@@ -9,6 +9,7 @@ extension Peer {
     case .list(let directory): try list(directory)
     case .descriptors: try descriptors()
     case .respawn(let job): try respawn(job)
+    case .filterBare(let directory): try filterBare(directory)
     case .bystander(let directory, let name): try bystander(directory, name)
     case .hold(let directory, let name): try hold(directory, name)
     case .share(let directory, let name): try share(directory, name)

@@ -19,6 +19,9 @@ package indirect enum PeerJob: Codable, Sendable {
   case descriptors
   /// Starts the peer once more, for the given job.
   case respawn(PeerJob)
+  /// Runs a shell that copies its input and adds a line, between pipes and between files of the
+  /// directory, in a process that may have closed its standard streams.
+  case filterBare(_ directory: String)
   /// Makes a directory on a second thread; the first one waits.
   case bystander(_ directory: String, _ name: String)
   /// Takes both kinds of lock on a file and keeps them.

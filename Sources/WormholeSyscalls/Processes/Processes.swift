@@ -112,6 +112,9 @@ package struct Child: Sendable {
   ///
   /// - Parameters:
   ///   - program: a path, or a name to look up in PATH.
+  ///   - input: the descriptor that becomes the standard input; nil for this process's own. If this
+  ///     process has closed its own, the program's reads fail too. The same holds for `output` and
+  ///     `error`.
   ///   - ownSession: whether the program gets a session of its own: signals of this process's
   ///     terminal do not reach the program, and the program does not ignore the signals that this
   ///     process ignores.
@@ -120,16 +123,17 @@ package struct Child: Sendable {
   ///     process's own.
   package static func spawn(
     _ program: String, _ arguments: [String] = [], environment: [[CChar]]? = nil,
-    input: CInt = 0, output: CInt = 1, error: CInt = 2, ownSession: Bool = false,
+    input: CInt? = nil, output: CInt? = nil, error: CInt? = nil, ownSession: Bool = false,
     resetsSignals: Bool = false
   ) throws(Errno) -> Child {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    // A dup of a number onto itself clears close-on-exec, as intended for 0, 1 and 2.
-    posix_spawn_file_actions_adddup2(&actions, input, 0)
-    posix_spawn_file_actions_adddup2(&actions, output, 1)
-    posix_spawn_file_actions_adddup2(&actions, error, 2)
+    var copies: [CInt] = []
+    defer { for copy in copies { _ = WormholeLibC.close(copy) } }
+    for (stream, source) in zip(CInt(0)...2, [input, output, error]) {
+      try addStream(stream, from: source, to: &actions, &copies)
+    }
     // Descriptors that other libraries have left open without close-on-exec are closed too.
     linux_close_others(&actions)
     var attributes = posix_spawnattr_t()
@@ -159,6 +163,41 @@ package struct Child: Sendable {
       return failure == 0 ? 0 : -1
     }
     return Child(process: process)
+  }
+
+  /// Adds the action that gives a program a standard stream.
+  ///
+  /// If this process was started with closed streams, its files and pipes may have their numbers.
+  /// The actions run one after the other, and each replaces the descriptor of a number, so a source
+  /// with the number of another stream is copied before.
+  ///
+  /// - Parameter copies: receives the copies, to be closed after the start.
+  private static func addStream(
+    _ stream: CInt, from source: CInt?, to actions: inout posix_spawn_file_actions_t,
+    _ copies: inout [CInt]
+  ) throws(Errno) {
+    let number = source ?? stream
+    if source == nil, !isOwnStream(stream) {
+      // Opened for the other direction: each use fails as that of a closed stream does, and no file
+      // of the program gets the number.
+      let flags = stream == 0 ? O_WRONLY : O_RDONLY
+      posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", flags, 0)
+    } else if number < 3, number != stream {
+      let copy = try perform(.duplicate, on: number) { linux_duplicate(number) }
+      copies.append(copy)
+      posix_spawn_file_actions_adddup2(&actions, copy, stream)
+    } else {
+      // A dup of a number onto itself clears close-on-exec, as the numbers 0, 1 and 2 need.
+      posix_spawn_file_actions_adddup2(&actions, number, stream)
+    }
+  }
+
+  /// Whether a number belongs to a stream of the process from its start.
+  ///
+  /// All descriptors of this package are close-on-exec.
+  private static func isOwnStream(_ number: CInt) -> Bool {
+    let flags = fcntl(number, F_GETFD)
+    return flags != -1 && flags & FD_CLOEXEC == 0
   }
 
   private typealias Words = UnsafePointer<UnsafeMutablePointer<CChar>?>
