@@ -45,7 +45,7 @@ public typealias CFNotificationCallback =
 /// The center of notifications between programs.
 public final class CFNotificationCenter: Sendable {
   fileprivate static let darwin = CFNotificationCenter()
-  private let observers = Monitor([Observer]())
+  private let observers = Monitor((last: 0, all: [Observer]()))
 
   // The function is called on the main queue, or on its own actor.
   fileprivate struct Callback: @unchecked Sendable {
@@ -58,32 +58,59 @@ public final class CFNotificationCenter: Sendable {
   }
 
   private struct Observer {
+    let number: Int
     let pointer: UInt?
     let name: CFNotificationName
-    let observation: AnyCancellable
+    let gate = Gate()
+    /// Nil while ``add(_:_:_:)`` begins the watch.
+    var observation: AnyCancellable?
   }
 
   fileprivate func add(
     _ pointer: UInt?, _ name: CFNotificationName, _ callback: Callback
   ) {
-    let notification = DarwinNotification(name.rawValue)
+    // The entry comes first: the function, or another thread, may remove the observer before the
+    // call below returns.
+    let observer = observers.withLock { observers in
+      observers.last += 1
+      let observer = Observer(number: observers.last, pointer: pointer, name: name)
+      observers.all.append(observer)
+      return observer
+    }
+    let (notification, gate) = (DarwinNotification(name.rawValue), observer.gate)
     let observation = notification.observe(retryingIn: callback.isolation) { [unowned self] in
+      guard gate.isOpen else { return }
       callback.body(
         self, pointer.flatMap { UnsafeMutableRawPointer(bitPattern: $0) }, name, nil, nil)
     }
-    guard let observation else { return }
-    observers.withLock {
-      $0.append(Observer(pointer: pointer, name: name, observation: observation))
+    if !finish(observer.number, observation) { observation?.cancel() }
+  }
+
+  /// Stores the observation of an observer; false if the observer was removed in the meantime.
+  private func finish(_ number: Int, _ observation: AnyCancellable?) -> Bool {
+    observers.withLock { observers in
+      guard let index = observers.all.firstIndex(where: { $0.number == number }) else {
+        return false
+      }
+      if let observation {
+        observers.all[index].observation = observation
+      } else {
+        observers.all.remove(at: index)
+      }
+      return true
     }
   }
 
   fileprivate func remove(_ pointer: UInt?, _ name: CFNotificationName?) {
     let gone = observers.withLock { observers in
-      let gone = observers.filter { $0.pointer == pointer && (name == nil || $0.name == name) }
-      observers.removeAll { $0.pointer == pointer && (name == nil || $0.name == name) }
+      let gone = observers.all.filter { $0.pointer == pointer && (name == nil || $0.name == name) }
+      observers.all.removeAll { $0.pointer == pointer && (name == nil || $0.name == name) }
       return gone
     }
-    for observer in gone { observer.observation.cancel() }
+    for observer in gone {
+      observer.gate.close()
+      observer.observation?.cancel()
+    }
   }
 }
 

@@ -166,6 +166,35 @@ import WormholeSyscalls
     #expect(heard.all.first == name)
   }
 
+  /// Another thread removes the observer before its watch has begun.
+  ///
+  /// Ten posts, because the observer may be notified a little later than the witness.
+  @Test func anObserverThatIsRemovedWhileItIsAddedReceivesNothing() throws {
+    let mark = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
+    defer { mark.deallocate() }
+    let (heard, witness, pause) = (Heard<Int>(), Heard<Int>(), FaultPause())
+    let (number, name) = (UInt(bitPattern: mark), name)
+    let adding = try WormholeSyscalls.Thread("adding") {
+      // The time of the latest post is read at the beginning of the watch.
+      FaultPoints.with([FaultRule(.fstatat, path: "notices/", .pause(pause))]) {
+        CFNotificationCenterAddObserver(
+          CFNotificationCenterGetDarwinNotifyCenter(), UnsafeRawPointer(bitPattern: number),
+          { _, _, _, _, _ in heard.add(1) }, name, nil, .deliverImmediately)
+      }
+    }
+    try eventually("the watch is about to begin") { pause.isReached }
+    CFNotificationCenterRemoveEveryObserver(CFNotificationCenterGetDarwinNotifyCenter(), mark)
+    pause.open()
+    adding.join()
+    let other = try DarwinNotification(name).observe { witness.add(1) }
+    for count in 1...10 {
+      notify_post(name)
+      try witness.wait("the witness") { $0.count >= count }
+    }
+    #expect(heard.all == [])
+    other.cancel()
+  }
+
   /// As `ownCenter`: its first observer learns the last post before the registration.
   private static let lateCenter = DistributedNotificationCenter()
 
