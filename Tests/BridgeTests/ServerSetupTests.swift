@@ -4,6 +4,7 @@ import Testing
 import Wormhole
 import WormholeContainerStorage
 import WormholeHubProtocol
+import WormholePropertyLists
 import WormholeRelay
 import WormholeSyscalls
 
@@ -141,6 +142,46 @@ import WormholeSyscalls
       $0.what.hasPrefix("could not try to receive messages and records, ")
     }
     #expect(open == isEmpty, "\(found)")
+  }
+
+  // MARK: A machine that is given up
+
+  /// Gives the lost machine up, while the record of its member changes as often.
+  ///
+  /// - Returns: the number of free names, and the stream afterwards.
+  private func giveUp(changes: Int) throws -> (count: Int, log: [HubMessage]) {
+    let server = try LyingServer(seed: 1, lies: .none)
+    let home = HubMessage("whs.0.g.m.bob", Home.bytes(Self.lost))
+    server.stored = "whs."
+    server.log = [record(Self.lost, nil), home]
+    var left = changes
+    server.script = { [unowned server] subject in
+      if subject.hasPrefix("whm.") { return ("NATS/1.0 503\r\n\r\n", "") }
+      if subject == home.subject, left > 0 {
+        left -= 1
+        server.log.append(home)
+      }
+      guard subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return nil }
+      return (Self.head, Self.same)
+    }
+    let count = try serve(server) { try MachineEviction.run($0, Self.lost, drops: false) }
+    return (count, server.log)
+  }
+
+  /// The command reads the records again, and marks the machine once.
+  @Test func aRecordThatChangesDelaysTheEndOfALostMachine() throws {
+    let (count, log) = try giveUp(changes: 2)
+    #expect(count == 1)
+    #expect(log.filter { $0.subject == "whs.0.g.x.\(Self.lost)" }.count == 2)
+    let last = try #require(log.last)
+    #expect(last.subject == "whs.0.g.m.bob")
+    #expect(try JSONPropertyList.decode(last.payload)["machine"]?.stringValue == "")
+  }
+
+  @Test func recordsThatKeepChangingEndTheCommand() throws {
+    let error = #expect(throws: WormholeError.self) { _ = try giveUp(changes: 100) }
+    #expect(error?.code == .conflict)
+    #expect(error?.reason.contains("in each of 5 attempts") == true)
   }
 
   // MARK: Setups

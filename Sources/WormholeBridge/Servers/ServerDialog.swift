@@ -85,6 +85,11 @@ final class ServerDialog {
     _ subject: String, after sequence: UInt64, _ bytes: [UInt8],
     orElse conflict: @autoclosure () -> WormholeError
   ) throws {
+    guard try changes(subject, after: sequence, bytes) else { throw conflict() }
+  }
+
+  /// Changes a record by compare-and-set; returns false if the record was changed since.
+  func changes(_ subject: String, after sequence: UInt64, _ bytes: [UInt8]) throws -> Bool {
     do {
       _ = try result { handler in
         jetStream.publish(subject, expectedLast: sequence, bytes, within: .seconds(10)) {
@@ -93,8 +98,9 @@ final class ServerDialog {
       }
     } catch let failure as RelayFailure {
       guard JetStreamError.wrongLastSequence.contains(failure.errorCode ?? 0) else { throw failure }
-      throw conflict()
+      return false
     }
+    return true
   }
 
   /// Waits for the result of a request to a stream that was just made.
