@@ -135,6 +135,14 @@ import WormholeSyscalls
     #expect(silent.map(\.subject) == ["machine \(Self.away)"], "\(found)")
   }
 
+  /// So many machines are asked one batch after the other.
+  @Test func theDoctorAsksEachMachineOfALargeGroup() throws {
+    let machines = (1...130).map { "0000000000000" + String(0x100 + $0, radix: 16) }
+    let found = try diagnose(machines.map { record($0, nil) })
+    let silent = found.filter { $0.what == "its bridge does not answer" }
+    #expect(silent.map(\.subject) == machines.map { "machine \($0)" })
+  }
+
   /// Without a record, no message shows whether the machine may receive messages.
   @Test(arguments: [false, true]) func onlyARecordShowsThatRecordsArrive(_ isEmpty: Bool) throws {
     let found = try diagnose(isEmpty ? [] : [record(Self.away, nil)])

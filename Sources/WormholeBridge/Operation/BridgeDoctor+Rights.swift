@@ -5,7 +5,7 @@ internal import WormholeSyscalls
 
 /// The rights of the machine, and the bridges of the other machines, which it takes to try some.
 extension BridgeDoctor {
-  /// How many machines are asked whether they answer.
+  /// How many machines are asked at a time whether they answer.
   private static let mostAsked = 64
   /// How long the heartbeats of two machines may take to arrive: a quiet machine sends one every
   /// five seconds.
@@ -56,7 +56,7 @@ extension BridgeDoctor {
   // MARK: Other machines
 
   /// The replies of the other machines.
-  private struct Replies {
+  private final class Replies {
     var answered: [String: Bool] = [:]
     /// Whether a machine receives the heartbeats of this one, and the reply of this one's bridge.
     var (isHeard, hasReply) = (false, false)
@@ -73,25 +73,17 @@ extension BridgeDoctor {
     let machines = records.machines.filter {
       $0.key != place.machine && $0.value.record.fate == nil
     }
-    .keys.sorted().prefix(Self.mostAsked)
-    var replies = Replies()
+    .keys.sorted()
+    let replies = Replies()
     dialog.connection.subscribe(subjects.heartbeats) { message in
       if message.subject != subjects.heartbeat(place.machine) { replies.hears = true }
     }
     let end = Instant.now + Self.heartbeatTime
-    // The servers have answered: a machine that is late is no trouble of the servers.
     dialog.extend(to: end + Self.answerTime * 2)
     while true {
-      var waiting = Set(machines)
-      for machine in machines {
-        ask(machine, place, dialog) { reply in
-          waiting.remove(machine)
-          replies.answered[machine] = reply != nil || replies.answered[machine] == true
-          if reply?[Bridge.HereKey.isHeard]?.boolValue == true { replies.isHeard = true }
-          if reply?[Bridge.HereKey.hasReply]?.boolValue == true { replies.hasReply = true }
-        }
+      for first in stride(from: 0, to: machines.count, by: Self.mostAsked) {
+        try ask(machines[first...].prefix(Self.mostAsked), place, dialog, replies)
       }
-      try dialog.turn(until: { waiting.isEmpty })
       // Heartbeats that are missing may be on their way.
       let isOver = replies.hears && (replies.isHeard && replies.hasReply || !isServed)
       guard replies.hasAnswers, !isOver, .now < end else { break }
@@ -108,6 +100,24 @@ extension BridgeDoctor {
       }
     }
     judge(replies, &proof)
+  }
+
+  /// Asks machines at the same time, and waits for each reply or its timeout.
+  private func ask(
+    _ machines: ArraySlice<String>, _ place: Place, _ dialog: ServerDialog, _ replies: Replies
+  ) throws {
+    // The servers have answered: a machine that is late is no trouble of the servers.
+    dialog.extend(to: .now + Self.answerTime * 2)
+    var waiting = Set(machines)
+    for machine in machines {
+      ask(machine, place, dialog) { reply in
+        waiting.remove(machine)
+        replies.answered[machine] = reply != nil || replies.answered[machine] == true
+        if reply?[Bridge.HereKey.isHeard]?.boolValue == true { replies.isHeard = true }
+        if reply?[Bridge.HereKey.hasReply]?.boolValue == true { replies.hasReply = true }
+      }
+    }
+    try dialog.turn(until: { waiting.isEmpty })
   }
 
   private func ask(
