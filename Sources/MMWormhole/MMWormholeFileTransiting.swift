@@ -163,12 +163,16 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     _ body: () throws -> Result
   ) throws -> Result {
     let before = try open().container
-    do {
-      let result = try body()
-      if isDone(result) || before.storage.isInPlace { return result }
-    } catch {
-      // A coordinated access may find that a directory is missing, any other that the container is.
-      if before.storage.isInPlace { throw error }
+    // A coordinated access orders its accesses in the group's container, and makes a missing one.
+    if coordinator == nil || otherwise == nil || before.storage.isInPlace {
+      do {
+        let result = try body()
+        if isDone(result) || before.storage.isInPlace { return result }
+      } catch {
+        // A coordinated access may find that a directory is missing, any other that the container
+        // is.
+        if before.storage.isInPlace { throw error }
+      }
     }
     if let otherwise, !SharedOpenings.hasContainer(group) { return otherwise() }
     leave(before)

@@ -281,14 +281,16 @@ import Wormhole
   /// The removal of the directory would fail if a read or a clear made the container again in the
   /// middle.
   @Test(.blocking) func aReadOrAClearMakesNoNextContainer() throws {
-    let wormhole = try wormhole()
-    wormhole.passMessageObject("one" as NSString, identifier: "m")
-    let directory = try SharedContainer(group: group).directory
-    try FileManager.default.removeItem(atPath: directory)
-    #expect(wormhole.message(withIdentifier: "m") == nil)
-    wormhole.clearMessageContents(forIdentifier: "m")
-    wormhole.clearAllMessageContents()
-    #expect(!FileManager.default.fileExists(atPath: directory))
-    #expect(failures.all == [])
+    for type in [MMWormholeTransitingType.file, .coordinatedFile] {
+      let wormhole = try wormhole(type)
+      wormhole.passMessageObject("one" as NSString, identifier: "m")
+      let directory = try SharedContainer(group: group).directory
+      try FileManager.default.removeItem(atPath: directory)
+      #expect(wormhole.message(withIdentifier: "m") == nil)
+      wormhole.clearMessageContents(forIdentifier: "m")
+      wormhole.clearAllMessageContents()
+      #expect(!FileManager.default.fileExists(atPath: directory), "\(type)")
+      #expect(failures.all == [])
+    }
   }
 }
