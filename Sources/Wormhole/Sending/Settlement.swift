@@ -32,11 +32,25 @@ struct Settlement: Sendable {
       }
       if !isOurs, !Mutants.has(.acceptLate) { throw .noSuchFile }
     } catch {
-      guard error == .noSuchFile else {
-        throw WormholeError(error, operation, claimed.name.id, at: home)
-      }
+      guard error == .noSuchFile else { throw refusal(error, operation, claimed.name) }
       throw superseded(operation, claimed, error)
     }
+  }
+
+  /// The error of an outcome that cannot be written.
+  ///
+  /// If this user may not write to the sender's directory, the hint names that directory: until a
+  /// person changes it, the receiver repeats the call.
+  private func refusal(
+    _ error: Errno, _ operation: String, _ name: MessageName
+  ) -> WormholeError {
+    var refusal = WormholeError(error, operation, name.id, at: home)
+    // In a queue of another machine the receipts are the queue's own.
+    guard refusal.code == .permissionDenied, !home.isAway, claims.denial(of: .claimed) == nil,
+      let sender = try? senders.home(of: name), let denial = sender.denial(of: .receipts)
+    else { return refusal }
+    refusal.hint = denial
+    return refusal
   }
 
   /// The error of a call on a message that belongs to another process by now.

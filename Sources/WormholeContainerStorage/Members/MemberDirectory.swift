@@ -169,7 +169,7 @@ package final class MemberDirectory: Sendable {
 
   /// Returns why this user may not write to a part, and a remedy; nil if writing seems to be
   /// allowed.
-  func denial(of part: Part) -> String? {
+  package func denial(of part: Part) -> String? {
     container.options.sharing.denial(
       of: "\(path)/\(part.rawValue)", in: container.root.descriptor, at: container.path)
   }
