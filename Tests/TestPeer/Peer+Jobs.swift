@@ -140,6 +140,7 @@ extension Peer {
       try requestWhileBusy(container, of: name)
     case .as(let user, let group, let job): try become(user, group, for: job)
     case .sandboxed(let error, let command): try sandbox(error, command)
+    case .diagnose(let container): try diagnose(container)
     case .linked(let name): try linked(name)
     case .print(let line, let times, let killsItself):
       try printLine(line, times: times, killsItself: killsItself)

@@ -16,6 +16,14 @@ extension Peer {
     Processes.exit(try Child.spawn(command[0], Array(command.dropFirst())).wait().code)
   }
 
+  static func diagnose(_ container: String) throws {
+    let opened = try meeting(container)
+    for finding in try opened.storage.inspect() where finding.severity == .problem {
+      try say("\(finding.subject): \(finding.what)")
+    }
+    opened.close()
+  }
+
   static func insist(
     _ container: String, from: String, to: String, other: String, until file: String
   ) throws {

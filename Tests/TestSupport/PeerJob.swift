@@ -312,6 +312,8 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Runs a command in a sandbox that refuses `openat2` and `renameat2` with an error, and ends
   /// with the command's status; with code 77 where no sandbox is available.
   case sandboxed(error: Int32, [String])
+  /// Prints the problems that the doctor finds in a container, a line each.
+  case diagnose(_ container: String)
   /// Prints each number that it receives as a message, and replies to each request with the next
   /// number, in the container and over the link that the environment names.
   case linked(_ name: String)

@@ -96,6 +96,23 @@ struct OtherUserTests {
     }
   }
 
+  /// Some of the directories can still be read.
+  @Test(arguments: Denial.allCases)
+  func theDoctorFindsClosedReceipts(_ denial: Denial) throws {
+    guard let scene = try Scene.make(for: "receipts that may not be written to") else { return }
+    let place = "members/watch/receipts: "
+    func problems() throws -> [Substring] {
+      let outcome = try scene.start(.diagnose(scene.path)).outcome()
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+      return outcome.output.split(separator: "\n").filter { $0.hasPrefix(place) }
+    }
+    #expect(try problems() == [])
+    try scene.deny("receipts", denial)
+    #expect(try problems().count == 1)
+    try scene.giveBack("receipts")
+    #expect(try problems() == [])
+  }
+
   /// The last number that an insisting sender has sent.
   private func sent(_ sender: Running) throws -> Int {
     let last = try sender.output.split(separator: "\n").last { $0.hasPrefix("sent ") }

@@ -118,11 +118,27 @@ extension Inspection {
         }
       } else if let part = MemberDirectory.Part(rawValue: name), parts.contains(part) {
         // The content of the parts is inspected by the module that knows messages.
-        look(at: path) { _ = try $0.open(name, in: directory.descriptor) }
+        look(at: path) { inspection in
+          _ = try inspection.open(name, in: directory.descriptor)
+          inspection.addDenial(of: path)
+        }
       } else {
         addForeign(path)
       }
     }
+  }
+
+  /// Reports a directory that this user can read, and may not write to; root may write anywhere.
+  private mutating func addDenial(of path: String) {
+    let (sharing, root) = (container.options.sharing, container.root)
+    // A directory that too many users may write to is used nevertheless.
+    guard Processes.effectiveUser != 0, let status = try? root.descriptor.status(of: path),
+      status.mode & sharing.foreignWriters == 0,
+      let denial = sharing.denial(of: path, in: root.descriptor, at: container.path)
+    else { return }
+    add(
+      .problem, path, "not writable for this user: messages or outcomes wait until it is",
+      advice: denial)
   }
 }
 
