@@ -22,8 +22,9 @@ import WormholeSyscalls
   }
 
   /// A model that is small enough is seen completely.
-  @Test func twoProcessesAreSeenInEveryOrderThereIs() {
-    let walked = Exploring.lockTwo.walk(states: 1_000_000, wandering: 0, seed: 0, nil)
+  @Test(arguments: isLong ? [Exploring.lockTwo, .mail, .mailHeard] : [Exploring.lockTwo])
+  func aSmallModelIsSeenInEveryOrderThereIs(_ world: Exploring) {
+    let walked = world.walk(states: 1_000_000, wandering: 0, seed: 0, nil)
     #expect(walked.isComplete && walked.violation == nil)
     #expect(walked.states > 10_000)
   }

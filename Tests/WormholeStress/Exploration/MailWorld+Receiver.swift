@@ -31,31 +31,10 @@ extension MailWorld {
     /// Reads the kind of the message.
     case looking(Int)
     case claiming(Int)
-    case reading(Int, attempt: Int)
-    case handing(Int, attempt: Int, slots: Slots, step: Int, isMarked: Bool)
-    /// Dead-lettered: the file has its second name, and is about to lose the first.
-    case burying(Int)
+    /// Has claimed the message, and will settle or fail it.
+    case handling(Int, attempt: Int)
     /// Has ended a lull, and must still report the end.
     case resumed
-  }
-
-  /// Progress through a file, and the message that is being handled.
-  struct Slots: Hashable {
-    var slots: BatchSlots
-    var index: Int?
-
-    init(_ slots: BatchSlots) { self.slots = slots }
-
-    var all: [UInt8] { (0..<slots.count).map { slots[$0] } }
-
-    static func == (left: Slots, right: Slots) -> Bool {
-      left.index == right.index && left.all == right.all
-    }
-
-    func hash(into hasher: inout Hasher) {
-      hasher.combine(index)
-      hasher.combine(all)
-    }
   }
 
   mutating func receive(_ thread: Int, _ choices: inout Choices) {
@@ -75,23 +54,12 @@ extension MailWorld {
       state.receiver.doing[thread] = .listing(before: start, left: left, seen: seen.sorted())
     case .looking(let file): look(file, thread, &choices)
     case .claiming(let file): claim(file, thread, &choices)
-    case .reading(let file, let attempt): open(file, attempt, thread, &choices)
+    case .handling(let file, let attempt): handle(file, attempt, thread, &choices)
     case .resumed:
       choices.tell("the end of the lull is told")
       state.receiver.machine.signal(urgent: !rules.forgetsLulls)
       state.receiver.doing[thread] = .nothing
-    case .burying(let file):
-      choices.tell("file \(file) is given up")
-      end(file, .dead)
-      finish(thread)
-    case .handing(let file, let attempt, let slots, let step, let isMarked):
-      hand(thread, file, attempt, slots, step, isMarked, &choices)
     }
-  }
-
-  private mutating func finish(_ thread: Int) {
-    state.receiver.machine.finished(by: thread + 1)
-    state.receiver.doing[thread] = .nothing
   }
 
   private mutating func ask(_ thread: Int, _ choices: inout Choices) {
@@ -125,7 +93,7 @@ extension MailWorld {
 
   private func number(of name: MessageName) -> Int { state.files.firstIndex { $0.name == name }! }
 
-  /// Returns the kind of a file's messages: each sender has its own kind.
+  /// Returns the kind of a file's message: each sender has its own kind.
   private func label(of file: File) -> MessageLabel {
     MessageLabel(stringLiteral: "s\(file.sender)")
   }
@@ -147,126 +115,38 @@ extension MailWorld {
       state.receiver.machine.missing(by: thread + 1)
       return state.receiver.doing[thread] = .nothing
     }
+    if rules.hasOrder, isEarlierMissing(file) { state.violation = .order }
     state.files[file].place = .claimed(1)
-    state.receiver.doing[thread] = .reading(file, attempt: 1)
+    state.receiver.doing[thread] = .handling(file, attempt: 1)
+  }
+
+  /// Returns whether an earlier message of the same sender is not settled.
+  private func isEarlierMissing(_ file: Int) -> Bool {
+    let sender = state.files[file].sender
+    return state.files[..<file].contains { $0.sender == sender && $0.place != .settled }
   }
 
   private mutating func reclaim(_ file: Int, _ attempt: Int, _ thread: Int) {
-    if attempt >= rules.attempts, state.files[file].record == nil {
-      return bury(file, thread)
-    }
+    // A settled message, or a message that another receiver handles, has another place.
+    guard state.files[file].place == .claimed(attempt) else { return state.violation = .asked }
     state.files[file].place = .claimed(attempt + 1)
-    state.receiver.doing[thread] = .reading(file, attempt: attempt + 1)
+    state.receiver.doing[thread] = .handling(file, attempt: attempt + 1)
   }
 
-  private mutating func bury(_ file: Int, _ thread: Int) {
-    state.files[file].isBuried = true
-    for index in 0..<state.files[file].count {
-      state.dead.insert(Piece(file: file, index: index))
-    }
-    state.receiver.doing[thread] = .burying(file)
-  }
-
-  private mutating func open(
+  private mutating func handle(
     _ file: Int, _ attempt: Int, _ thread: Int, _ choices: inout Choices
   ) {
-    choices.tell("receiver \(thread) reads file \(file)")
-    let count = state.files[file].count
-    var slots = BatchSlots(count: count)
-    if count > 1 {
-      slots = state.files[file].record.map { BatchSlots($0) } ?? slots
-      state.files[file].record = (0..<count).map { slots[$0] }
-    }
-    state.receiver.doing[thread] = .handing(
-      file, attempt: attempt, slots: Slots(slots), step: 0, isMarked: false)
-  }
-
-  private mutating func save(_ file: Int, _ slots: Slots) {
-    if state.files[file].count > 1 { state.files[file].record = slots.all }
-  }
-
-  private mutating func hand(
-    _ thread: Int, _ file: Int, _ attempt: Int, _ old: Slots, _ step: Int, _ wasMarked: Bool,
-    _ choices: inout Choices
-  ) {
-    var (slots, isMarked, next) = (old, wasMarked, step + 1)
-    let isBatch = state.files[file].count > 1
-    switch step {
-    case 0:  // Starts the next message, or ends the file.
-      guard let taken = slots.slots.takeNext() else {
-        choices.tell("file \(file) ends")
-        end(file, .handled)
-        return finish(thread)
-      }
-      choices.tell("message \(taken) of file \(file) begins")
-      if isBatch, slots.slots.attempts(taken) >= rules.attempts {
-        state.dead.insert(Piece(file: file, index: taken))
-        _ = slots.slots.finish(taken, givenUp: true)
-        next = 0
-      } else {
-        slots.index = taken
-        let begun = slots.slots.begin(taken)
-        isMarked = isBatch ? begun > 1 : attempt > 1
-      }
-      save(file, slots)
-    case 1:
-      let piece = Piece(file: file, index: slots.index!)
-      choices.tell("message \(piece.index) of file \(file) is handled")
-      deliver(piece, isMarked)
-      if piece == rules.poison {
-        choices.tell("which ends the receiver")
-        state.receiver = Receiver(rules)
-        return
-      }
-      // A single message may fail instead, and be redelivered.
-      if !isBatch, state.failures > 0, choices.pick() {
-        state.failures -= 1
-        return fail(thread, file, attempt)
-      }
-    default:
-      choices.tell("message \(slots.index!) of file \(file) is done")
-      state.done.insert(Piece(file: file, index: slots.index!))
-      _ = slots.slots.finish(slots.index!)
-      save(file, slots)
-      next = 0
-    }
-    state.receiver.doing[thread] = .handing(
-      file, attempt: attempt, slots: slots, step: next, isMarked: isMarked)
-  }
-
-  private mutating func fail(_ thread: Int, _ file: Int, _ attempt: Int) {
-    let claimed = ClaimedName(state.files[file].name!, attempt: attempt)
     state.receiver.doing[thread] = .nothing
-    let verdict = state.receiver.machine.failed(
-      claimed, kind: label(of: state.files[file]), attempt: attempt, by: thread + 1, now: 0)
-    if verdict == .giveUp { bury(file, thread) }
-  }
-
-  // MARK: Invariants
-
-  private mutating func deliver(_ piece: Piece, _ isMarked: Bool) {
-    let before = state.handled[piece, default: 0]
-    if state.told.contains(piece.file) { state.violation = .cancelled }
-    if before > 0, !isMarked { state.violation = .unmarked }
-    // Several receivers of the same kind share its messages in any order.
-    let isInOrder = rules.receivers == 1 || rules.chooses
-    if before == 0, isInOrder, comesTooEarly(piece) { state.violation = .order }
-    if state.done.contains(piece), state.files[piece.file].count > 1 { state.violation = .again }
-    // The checks distinguish only once and more than once.
-    state.handled[piece] = min(before + 1, 2)
-  }
-
-  /// Returns whether an earlier message of the same sender is still missing.
-  private func comesTooEarly(_ piece: Piece) -> Bool {
-    for file in state.files.indices
-    where state.files[file].sender == state.files[piece.file].sender && file <= piece.file {
-      for index in 0..<state.files[file].count {
-        let other = Piece(file: file, index: index)
-        if other == piece { return false }
-        let isMissing = state.handled[other] == nil && !state.dead.contains(other)
-        if isMissing, !state.told.contains(file) { return true }
-      }
+    if state.failures > 0, choices.pick() {
+      choices.tell("attempt \(attempt) of file \(file) fails")
+      state.failures -= 1
+      let claimed = ClaimedName(state.files[file].name!, attempt: attempt)
+      let decision = state.receiver.machine.failed(
+        claimed, kind: label(of: state.files[file]), attempt: attempt, by: thread + 1, now: 0)
+      guard decision == .giveUp else { return }
     }
-    return false
+    choices.tell("file \(file) is settled")
+    state.files[file].place = .settled
+    state.receiver.machine.finished(by: thread + 1)
   }
 }
