@@ -5,10 +5,10 @@ internal import WormholeContainerStorage
 /// The low six bits count the started attempts, and the highest bit marks a finished message. The
 /// bit between them marks a finished message as dead-lettered, and another one as interrupted: a
 /// handler had it in an attempt that did not count.
-package struct BatchSlots: Sendable {
+struct BatchSlots: Sendable {
   // Stored inline: an array would be checked for further references at each change.
   private var bytes = InlineArray<64, UInt8>(repeating: 0)
-  package let count: Int
+  let count: Int
   private(set) var unfinished: Int
   private(set) var hasGivenUp: Bool
   /// How many unfinished messages wait for redelivery, without a receiver.
@@ -21,7 +21,7 @@ package struct BatchSlots: Sendable {
   private static let done: UInt8 = 0x80
 
   /// Restores recorded slots; at most ``largest``.
-  package init(_ slots: some Collection<UInt8>) {
+  init(_ slots: some Collection<UInt8>) {
     count = slots.count
     unfinished = slots.count { $0 & Self.done == 0 }
     hasGivenUp = slots.contains { $0 >= Self.done | Self.given }
@@ -29,7 +29,7 @@ package struct BatchSlots: Sendable {
   }
 
   /// - Parameter begun: how many earlier attempts have started, with unknown progress.
-  package init(count: Int, begun: Int = 0) {
+  init(count: Int, begun: Int = 0) {
     precondition(count <= Self.largest)
     self.count = count
     unfinished = count
@@ -46,7 +46,7 @@ package struct BatchSlots: Sendable {
   mutating func wait(_ waits: Bool) { waiting += waits ? 1 : -1 }
 
   /// The recorded progress of a message.
-  package subscript(index: Int) -> UInt8 { bytes[index] }
+  subscript(index: Int) -> UInt8 { bytes[index] }
 
   /// Calls the body with the bytes of adjacent messages.
   func withBytes(_ indices: ClosedRange<Int>, _ body: (UnsafeRawBufferPointer) -> Void) {
@@ -59,10 +59,10 @@ package struct BatchSlots: Sendable {
   func isDone(_ index: Int) -> Bool { bytes[index] & Self.done != 0 }
 
   /// How many attempts of a message have started.
-  package func attempts(_ index: Int) -> Int { Int(bytes[index] & Self.attemptMask) }
+  func attempts(_ index: Int) -> Int { Int(bytes[index] & Self.attemptMask) }
 
   /// Returns the next message not given out yet.
-  package mutating func takeNext() -> Int? {
+  mutating func takeNext() -> Int? {
     while next < count {
       next += 1
       if !isDone(next - 1) { return next - 1 }
@@ -71,7 +71,7 @@ package struct BatchSlots: Sendable {
   }
 
   /// Starts an attempt; returns its number.
-  package mutating func begin(_ index: Int) -> Int {
+  mutating func begin(_ index: Int) -> Int {
     let attempt = min(bytes[index] & Self.attemptMask + 1, Self.attemptMask)
     bytes[index] = bytes[index] & ~Self.attemptMask | attempt
     return Int(attempt)
@@ -89,7 +89,7 @@ package struct BatchSlots: Sendable {
   }
 
   /// Finishes a message; returns false if the message was finished already.
-  package mutating func finish(_ index: Int, givenUp: Bool = false) -> Bool {
+  mutating func finish(_ index: Int, givenUp: Bool = false) -> Bool {
     guard !isDone(index) else { return false }
     bytes[index] = bytes[index] & ~Self.given | Self.done | (givenUp ? Self.given : 0)
     unfinished -= 1
