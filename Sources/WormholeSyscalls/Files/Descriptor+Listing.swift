@@ -63,7 +63,7 @@ extension Descriptor {
     }
   }
 
-  /// The names of all directories in this one that are UTF-8, in no order.
+  /// The names of all subdirectories, as far as the names are UTF-8, in no order.
   package func directoryNames() throws(Errno) -> [String] {
     var names: [String] = []
     var unsure: [String] = []

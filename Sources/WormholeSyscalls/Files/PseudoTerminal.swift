@@ -29,7 +29,7 @@ package final class PseudoTerminal: Sendable {
     program = Mutex(Descriptor(adopting: ends[1]))
   }
 
-  /// Closes the program's end in this process, so that reading ends with the program.
+  /// Closes the copy of the program's end, so that reading ends with the program.
   package func closeProgramEnd() { program.withLock { $0 = nil } }
 
   /// The present settings; nil if this process has closed the program's end.
