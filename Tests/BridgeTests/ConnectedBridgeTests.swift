@@ -160,6 +160,47 @@ import WormholeSyscalls
     #expect(claimed?.before == [Self.other, Self.third])
   }
 
+  /// The member has run on the lost machine, and no program of this one has joined under its name.
+  @Test func aNameThatWasOnlyShownIsNotClaimed() throws {
+    let (bridge, link, container) = (scene.one.bridge, scene.link, scene.one.container)
+    try showBob()
+    bridge.homes["bob"] = home(Home.bytes(Self.other))
+    bridge.giveUp(Self.other, .putBack)
+    let profile = try #require(try container.peer("bob").profile)
+    #expect(profile.machine == nil && profile.reachability == .notRunning)
+    claimBob()
+    #expect(bridge.locals.isEmpty && link.claims.isEmpty)
+    let member = try container.join(as: "bob")
+    defer { member.leave() }
+    claimBob()
+    #expect(link.claims == ["bob"])
+  }
+
+  /// The servers lose all records before a program joins at the new home.
+  @Test func aNameThatHasMovedHereIsClaimedAgain() throws {
+    let bridge = scene.one.bridge
+    try showBob()
+    bridge.homes["bob"] = home(Home.bytes(scene.one.machine))
+    bridge.settleHome(of: "bob")
+    #expect(bridge.conflicts.isEmpty && bridge.residents.all.isEmpty)
+    bridge.homes["bob"] = nil
+    claimBob()
+    #expect(scene.link.claims == ["bob"])
+  }
+
+  private func showBob() throws {
+    let digits = try #require(Incarnation(rawValue: "00000000000000ee"))
+    let proxy = try scene.one.bridge.residents.proxy(of: .member("bob"), on: Self.other)
+    try proxy.appear(as: digits, program: "p", since: Date())
+  }
+
+  private func claimBob() {
+    var news = BridgeNews.NewsContent()
+    news.members = ["bob"]
+    scene.one.bridge.take(news, .now)
+    scene.one.bridge.claimHomes(scene.link)
+  }
+
   /// A former home may still hand on messages of third machines.
   @Test func aFreeNameKeepsItsFormerHomes() {
     let lost = home(Home.bytes(Self.other, after: home(Home.bytes(Self.third))))

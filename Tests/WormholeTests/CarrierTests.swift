@@ -315,6 +315,7 @@ import WormholeSyscalls
     let profile = try #require(try peer.profile)
     #expect(profile.incarnation == incarnation && profile.program == "spooler")
     #expect(profile.info == ["place": "hall"] && profile.machine == Self.machine)
+    #expect(profile.isCarried)
     // Another carrier stands in for it at the same time only by mistake.
     let other = try #require(try Carrier(meeting.another()).proxies().first)
     let error = try failure { try other.appear(as: incarnation, program: "x", since: Date()) }

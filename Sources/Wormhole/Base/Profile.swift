@@ -32,6 +32,8 @@ public struct Profile: Hashable, Sendable {
   public let machine: String?
   /// The information that the member publishes about itself.
   public let info: [String: String]
+  /// Whether a carrier has written the profile, and this machine has not become the home since.
+  package let isCarried: Bool
   /// The reachability at that moment; `neverJoined` if the member's directory has been removed.
   public private(set) var reachability: Reachability
   /// Whether the member's process is suspended, for instance by SIGSTOP; nil if the process does
@@ -48,6 +50,7 @@ public struct Profile: Hashable, Sendable {
     program = profile.program
     joinedAt = profile.since
     info = profile.info
+    isCarried = profile.isCarried
     machine = elsewhere.map { $0.machine ?? "" }
     self.reachability = reachability
     isStopped =

@@ -61,7 +61,9 @@ extension Proxy {
   ///
   /// While messages are in transit, this is refused with
   /// ``WormholeError/Code-swift.struct/conflict``: a program would take them for its own.
-  package func release() throws(WormholeError) {
+  ///
+  /// - Parameter isHome: whether this machine is the member's home now, and not only free to be.
+  package func release(isHome: Bool = false) throws(WormholeError) {
     disappear()
     try carrier.hold(home) { () throws(WormholeError) in
       let count = try claimed().count
@@ -69,8 +71,19 @@ extension Proxy {
         throw WormholeError(
           .conflict, Carrier.standing, name, because: "\(count) messages to it are in transit")
       }
+      if isHome { try adoptProfile() }
       try home.removeElsewhere()
     }
+  }
+
+  /// Makes the profile that of a member of this machine.
+  ///
+  /// Otherwise the name would have no home if the servers lost its record before a program joins.
+  private func adoptProfile() throws(WormholeError) {
+    let found = try naming("read the profile of member", name, at: home, home.readProfile())
+    guard var profile = found.profile, profile.isCarried else { return }
+    profile.isCarried = false
+    try home.write(profile)
   }
 }
 

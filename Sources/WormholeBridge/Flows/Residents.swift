@@ -164,10 +164,14 @@ package final class Residents {
   ///
   /// Until all messages in transit have come back or have arrived, this is refused with
   /// ``WormholeError/Code-swift.struct/conflict``, and must be repeated.
-  package func release(_ resident: Carrier.Resident) throws(WormholeError) {
+  ///
+  /// - Parameter isHome: whether this machine is the member's home now, and not only free to be.
+  package func release(
+    _ resident: Carrier.Resident, isHome: Bool = false
+  ) throws(WormholeError) {
     guard let known = proxies[resident] else { return }
     leaving.insert(resident)
-    try known.release()
+    try known.release(isHome: isHome)
     drop(resident)
     leaving.remove(resident)
   }

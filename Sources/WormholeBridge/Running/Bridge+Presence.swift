@@ -31,10 +31,7 @@ extension Bridge {
   private func look(at name: String) {
     do throws(WormholeError) {
       let profile = try container.peer(name).profile
-      // A proxy's profile is this bridge's own.
-      locals[name] = profile.flatMap {
-        $0.machine == nil && $0.reachability != .neverJoined ? $0 : nil
-      }
+      locals[name] = profile.flatMap { isLocal($0) ? $0 : nil }
       if unseen.removeValue(forKey: name) != nil { link?.nextBeat = .longAgo }
       if conflicts[name] != nil { settleHome(of: name) }
     } catch {
@@ -43,6 +40,15 @@ extension Bridge {
       if unseen[name] == nil { log(.warning, "\(error)") }
       unseen[name] = (.now + pause, pause)
     }
+  }
+
+  /// Whether a program of this machine has joined under the name, or the home has moved here.
+  ///
+  /// A proxy's profile is a bridge's own, also when the name is free again: the next program under
+  /// the name may join on any machine.
+  private func isLocal(_ profile: Profile) -> Bool {
+    profile.machine == nil && profile.reachability != .neverJoined
+      && (!profile.isCarried || Mutants.has(.claimShown))
   }
 
   /// Tells the other machines which members run here, and shows which of theirs do.

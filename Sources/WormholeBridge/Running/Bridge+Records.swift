@@ -235,7 +235,7 @@ extension Bridge {
         locals[member] = nil
       } else {
         // The home is here, or nowhere: programs of this machine may join under the name.
-        try residents.release(.member(member))
+        try residents.release(.member(member), isHome: home(of: member) != nil)
       }
       conflicts[member] = nil
     } catch {

@@ -135,6 +135,7 @@ package enum Mutants: String, CaseIterable, Sendable {
   case dropRefused
   case trustSenders
   case trustOldRecords
+  case claimShown
   case trustEarly
   case keepDropped
   case keepOrphans

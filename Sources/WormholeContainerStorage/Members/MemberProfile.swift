@@ -19,6 +19,10 @@ package struct MemberProfile: Equatable, Sendable {
   package let since: Date
   /// Information that the member publishes about itself.
   package var info: [String: String]
+  /// Whether a carrier has written the profile, for a process of another machine.
+  ///
+  /// The profile stays when the name is free again, although no process of this machine has joined.
+  package var isCarried: Bool
 
   /// The limit for ``info``: the bytes of its keys and values.
   package static let largestInfo = 4096
@@ -37,6 +41,7 @@ package struct MemberProfile: Equatable, Sendable {
     since = Date(
       timeIntervalSince1970: Double(environment.sinceEpoch() / 1_000_000) / 1000)
     self.info = info
+    isCarried = false
   }
 
   /// Makes the profile of a process of another machine.
@@ -55,6 +60,7 @@ package struct MemberProfile: Equatable, Sendable {
     self.program = program
     self.since = since
     self.info = info
+    isCarried = true
   }
 
   /// Reads the file; nil if the bytes do not have this form.
@@ -79,16 +85,18 @@ package struct MemberProfile: Equatable, Sendable {
     self.program = program.harmless
     self.since = since
     self.info = info.compactMapValues(\.stringValue)
+    isCarried = list["carried"]?.boolValue ?? false
     guard self.info.count == info.count else { return nil }
   }
 
   func encoded() throws -> [UInt8] {
-    let entries: [String: PropertyListValue] = [
+    var entries: [String: PropertyListValue] = [
       "name": .string(name), "incarnation": .string(incarnation.rawValue),
       "process": .integer(Int64(process)), "namespace": .unsigned(namespace),
       "started": .unsigned(started), "program": .string(program), "since": .date(since),
       "info": .dictionary(info.mapValues { .string($0) }),
     ]
+    if isCarried { entries["carried"] = .boolean(true) }
     return try entries.encoded(atMost: Self.largestFile)
   }
 
