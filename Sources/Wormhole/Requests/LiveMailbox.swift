@@ -102,7 +102,7 @@ final class LiveMailbox: Service {
     held.withLock { $0.endWatch = watch }
   }
 
-  /// Ends the exchange; each pending request fails with ``hasLeft``.
+  /// Ends the exchange; each pending request fails with ``hasLeft(_:)``.
   func close() {
     machine.withLock { $0.close() }
     let held = held.withLock { exchange(&$0, with: HeldServices()) }
@@ -112,16 +112,14 @@ final class LiveMailbox: Service {
     otherRunner.end()
     relisting.end()
     peers.close()
-    asking.close(hasLeft)
+    asking.close { hasLeft($0) }
     withExtendedLifetime(held) {}
     try? home.removeLive(incarnation)
   }
 
   /// The error of the requests that are pending when the member leaves.
-  var hasLeft: WormholeError {
-    WormholeError(
-      .unreachable, OutgoingRequest.operation, home.name,
-      because: "the requesting member has left")
+  func hasLeft(_ operation: String) -> WormholeError {
+    WormholeError(.unreachable, operation, home.name, because: "the requesting member has left")
   }
 
   // MARK: Arrivals

@@ -55,8 +55,6 @@ extension Peer {
         value, as: Bool.self, kind: kind, headers: headers, within: timeout, waking: waking,
         letter: .confirmed)
     } catch {
-      var error = error
-      if error.operation == OutgoingRequest.operation { error.operation = "send message to" }
       guard error.code == .timedOut, error.hint != nil else { throw error }
       throw WormholeError(
         .timedOut, error.operation, name,
@@ -169,10 +167,9 @@ extension Peer {
     within timeout: Duration, waking: Bool, letter: LiveName.Letter
   ) throws(WormholeError) -> Answer {
     let deadline = container.options.time.now + timeout
-    let label = try OutgoingLabel(
-      kind, headers, of: Question.self, OutgoingRequest.operation, name)
+    let label = try OutgoingLabel(kind, headers, of: Question.self, letter.operation, name)
     if waking { try wake(within: timeout) }
-    return try withLive { (live) throws(WormholeError) in
+    return try withLive(letter.operation) { (live) throws(WormholeError) in
       do throws(RequestFailure) {
         return try askAndWait(question, live, label, timeout, until: deadline, letter)
       } catch {
@@ -193,7 +190,8 @@ extension Peer {
     until deadline: Instant, _ letter: LiveName.Letter
   ) throws(RequestFailure) -> Answer {
     let asked = try RequestFailure.unless { () throws(WormholeError) in
-      try OutgoingRequest(self, live, question, label, timeout, until: deadline)
+      try OutgoingRequest(
+        self, live, question, label, timeout, until: deadline, letter.operation)
     }
     let ended = Monitor<PendingReplies.End?>(nil)
     asked.put(letter) { end in ended.signal { $0 = end } }
@@ -209,9 +207,10 @@ extension Peer {
 
   /// Calls the body with the requester's mailbox, or with the mailbox of a temporary guest.
   private func withLive<Result>(
+    _ operation: String = OutgoingRequest.operation,
     _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
-    try container.storage.checkOwner(OutgoingRequest.operation, name)
+    try container.storage.checkOwner(operation, name)
     if let live { return try body(live) }
     let guest = try container.guest()
     defer { guest.leave() }
@@ -326,7 +325,7 @@ struct OutgoingRequest: Sendable {
         // The deadline may have passed while the request was placed for a process that has ended.
         // Or the requester has left.
         guard live.asking.expect(question, again: expected != nil) else {
-          throw expected == nil ? live.hasLeft : LivePeers.gone(peer, operation)
+          throw expected == nil ? live.hasLeft(operation) : LivePeers.gone(peer, operation)
         }
         expected = question
       }
@@ -408,6 +407,11 @@ struct OutgoingRequest: Sendable {
         because: refusal.reason)
     }
   }
+}
+
+extension LiveName.Letter {
+  /// The operation of a request or an immediate message in errors.
+  var operation: String { isMessage ? "send message to" : OutgoingRequest.operation }
 }
 
 /// The folder, incarnation and name of a file that is placed for a process.

@@ -27,6 +27,8 @@ final class PendingReplies: Sendable {
     /// Before that, the end of the incarnation does not fail the request, which may still be sent
     /// to the next incarnation.
     var isPlaced = false
+    /// The operation in errors.
+    var operation: String { file.letter.operation }
 
     /// Withdraws the request, if the peer has not read it yet.
     func withdraw() {
@@ -108,7 +110,9 @@ final class PendingReplies: Sendable {
   }
 
   /// Fails all requests, and accepts no more.
-  func close(_ error: WormholeError) {
+  ///
+  /// - Parameter error: returns the error of a request by the request's operation.
+  func close(_ error: (_ operation: String) -> WormholeError) {
     let all = state.withLock { state in
       state.isClosed = true
       return exchange(&state.waiting, with: [:]).values
@@ -116,7 +120,7 @@ final class PendingReplies: Sendable {
     worker.end()
     for question in all {
       question.withdraw()
-      question.end(.failure(error))
+      question.end(.failure(error(question.operation)))
     }
   }
 
@@ -133,8 +137,7 @@ final class PendingReplies: Sendable {
     for question in lost {
       question.withdraw()
       question.end(
-        .failure(WormholeError(.unreachable, OutgoingRequest.operation, peer.name, because: reason))
-      )
+        .failure(WormholeError(.unreachable, question.operation, peer.name, because: reason)))
     }
   }
 
@@ -161,7 +164,7 @@ final class PendingReplies: Sendable {
     question.end(
       .failure(
         WormholeError(
-          .timedOut, OutgoingRequest.operation, question.peer.name,
+          .timedOut, question.operation, question.peer.name,
           because: "no reply arrived within \(question.timeout)",
           hint: "check whether the receiver is suspended or overloaded")))
   }

@@ -34,14 +34,21 @@ import WormholeSyscalls
   }
 
   /// The cut comes before the request counts as placed, and no further one follows.
-  @Test func aRequestFailsIfTheLinkIsCutWhileItIsPlaced() throws {
+  ///
+  /// The error of a message with a confirmation has the operation of a message.
+  @Test(arguments: [false, true])
+  func aRequestFailsIfTheLinkIsCutWhileItIsPlaced(_ isMessage: Bool) throws {
     let link = CutLink()
     let pair = try Pair { $0.link = link }
     let (phone, pause, ends) = (pair.phone, FaultPause(), Heard<WormholeError>())
     let asking = try Thread("asking") {
       FaultPoints.with([FaultRule(.rename, path: "/live/", .pause(pause))]) {
         do throws(WormholeError) {
-          _ = try phone.request(1, as: Int.self, within: patience)
+          if isMessage {
+            try phone.sendAndWait(1, within: patience)
+          } else {
+            _ = try phone.request(1, as: Int.self, within: patience)
+          }
         } catch {
           ends.add(error)
         }
@@ -53,6 +60,8 @@ import WormholeSyscalls
     asking.join()
     #expect(ends.all.map(\.code) == [.unreachable])
     #expect(ends.all.map(\.reason) == ["the test has cut the link to the peer"])
+    let operation = isMessage ? "send message to" : "get a reply from"
+    #expect(ends.all.map(\.operation) == [operation])
   }
 
   /// The handler is stopped after the message was assigned to it, which is no overload.
