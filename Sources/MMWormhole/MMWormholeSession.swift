@@ -14,19 +14,19 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   // The mutable state is behind the monitor.
 
   /// A closure, and the messages that wait for it.
-  private struct Listening {
+  private struct ListenerEntry {
     let hearer: MessageListener.Hearer
     /// By the number of the call that delivers the message: each call has a number of its own.
-    var waiting: [Int: Waiting] = [:]
+    var waiting: [Int: PendingMessage] = [:]
   }
 
-  private struct Waiting {
+  private struct PendingMessage {
     let message: UncheckedBox<Any?>
     let callbacks: CallbackQueue
   }
 
   private struct State {
-    var listeners: [String: Listening] = [:]
+    var listeners: [String: ListenerEntry] = [:]
     var lastCall = 0
     /// The numbers of the context messages already delivered.
     var numbers: [String: Int] = [:]
@@ -77,23 +77,23 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
   override func listen(_ identifier: String?, _ listener: ((Any?) -> Void)?) {
     guard let identifier else { return }
     let hearer = listener.map { MessageListener.Hearer($0) }
-    let (before, calls) = state.withLock { state -> (Listening?, [(Int, CallbackQueue)]) in
+    let (before, calls) = state.withLock { state -> (ListenerEntry?, [(Int, CallbackQueue)]) in
       let before = state.listeners.removeValue(forKey: identifier)
       guard let hearer else { return (before, []) }
-      var listening = Listening(hearer: hearer)
+      var entry = ListenerEntry(hearer: hearer)
       var calls: [(Int, CallbackQueue)] = []
       if let before, before.hearer.isOnQueue, hearer.isOnQueue {
         // The scheduled calls may deliver to either closure.
-        listening.waiting = before.waiting
+        entry.waiting = before.waiting
       } else if let before {
         // The earlier calls, at the place of the earlier closure, find no message any more.
         for (_, waiting) in before.waiting.sorted(by: { $0.key < $1.key }) {
           state.lastCall += 1
-          listening.waiting[state.lastCall] = waiting
+          entry.waiting[state.lastCall] = waiting
           calls.append((state.lastCall, waiting.callbacks))
         }
       }
-      state.listeners[identifier] = listening
+      state.listeners[identifier] = entry
       return (before, calls)
     }
     // Released without holding the lock.
@@ -129,7 +129,7 @@ open class MMWormholeSession: MMWormhole, WCSessionDelegate {
     let scheduled = state.withLock { state -> (Int, MessageListener.Hearer, CallbackQueue)? in
       guard let hearer = state.listeners[identifier]?.hearer else { return nil }
       state.lastCall += 1
-      let waiting = Waiting(message: passed, callbacks: state.callbacks)
+      let waiting = PendingMessage(message: passed, callbacks: state.callbacks)
       state.listeners[identifier]?.waiting[state.lastCall] = waiting
       return (state.lastCall, hearer, state.callbacks)
     }

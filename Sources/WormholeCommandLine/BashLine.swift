@@ -11,9 +11,9 @@ struct BashLine {
   /// The position where the current word begins.
   private var start = 0
   private var isInside = false
-  private var quoting = Quoting.bare
+  private var quoting = QuoteStyle.bare
 
-  private enum Quoting {
+  private enum QuoteStyle {
     case bare, single, double
 
     var mark: UInt8? {

@@ -44,7 +44,7 @@ private final class Copier: Sendable {
   }
 
   /// The result of reading until there is nothing to read.
-  private enum Reading { case nothingLeft, tooMuch, end }
+  private enum ReadResult { case nothingLeft, tooMuch, end }
 
   let state = Monitor(State())
   private let terminal: PseudoTerminal
@@ -92,7 +92,7 @@ private final class Copier: Sendable {
 
   /// Reads until nothing is left, or more has been read than the kernel ever stores: the program's
   /// children may write without end.
-  private func read(_ buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Reading {
+  private func read(_ buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> ReadResult {
     var total = 0
     while total < 1 << 20 {
       let count: Int

@@ -21,9 +21,10 @@ final class MemberDelivery: Sendable {
   private let record: BatchProgress.Record?
   /// The progress of each message; changes only until the member leaves: see ``close()``.
   private let slots: Monitor<BatchSlots>
-  private let ending = Monitor(Ending())
+  private let outcome = Monitor(OutcomeState())
 
-  private struct Ending {
+  /// The steps to the outcome of the file.
+  private struct OutcomeState {
     var hasEnded = false
     /// Whether the only message was handled, but the outcome could not be written yet.
     var isHandled = false
@@ -184,7 +185,7 @@ final class MemberDelivery: Sendable {
   func giveUpUnreadable(_ index: Int, _ reason: String) {
     if isBatch {
       guard !withSlots({ $0.isDone(index) }) else { return }
-      ending.withLock {
+      outcome.withLock {
         $0.unreadable.append(index)
         $0.reason = reason
       }
@@ -210,20 +211,20 @@ final class MemberDelivery: Sendable {
   /// In strict order, no handler has one while another one waits.
   private func endUnreadable() {
     do throws(WormholeError) {
-      try ending.withLock { ending throws(WormholeError) in
-        guard !ending.hasEnded, !ending.unreadable.isEmpty, !mailbox.isClosed else { return }
-        let unreadable = ending.unreadable
+      try outcome.withLock { outcome throws(WormholeError) in
+        guard !outcome.hasEnded, !outcome.unreadable.isEmpty, !mailbox.isClosed else { return }
+        let unreadable = outcome.unreadable
         let isDue = withSlots { slots in
           mailbox.isStrict || unreadable.count { !slots.isDone($0) } == slots.unfinished
         }
         guard isDue else { return }
         do throws(WormholeError) {
-          try mailbox.giveUp(batch: claimed, ending.reason)
+          try mailbox.giveUp(batch: claimed, outcome.reason)
         } catch {
           guard error.code == .superseded else { throw error }
           mailbox.log(.error, error, name)
         }
-        ending.hasEnded = true
+        outcome.hasEnded = true
         mailbox.closed(self, record)
       }
     } catch {
@@ -237,7 +238,7 @@ final class MemberDelivery: Sendable {
   /// Other messages of a batch may be with their handlers, and their outcomes are stored later. The
   /// record of the batch is therefore not freed: the outcomes would count for the next batch.
   private func lose() {
-    let hadEnded = ending.withLock { exchange(&$0.hasEnded, with: true) }
+    let hadEnded = outcome.withLock { exchange(&$0.hasEnded, with: true) }
     if !hadEnded { mailbox.closed(self, nil) }
   }
 
@@ -261,7 +262,7 @@ final class MemberDelivery: Sendable {
   }
 
   /// Whether a handler had the only message, and its attempt did not count.
-  var isInterrupted: Bool { ending.withLock { $0.isInterrupted } }
+  var isInterrupted: Bool { outcome.withLock { $0.isInterrupted } }
 
   /// Requeues a message that was not delivered after all, or that its receiver leaves to others;
   /// not counted as an attempt.
@@ -272,7 +273,7 @@ final class MemberDelivery: Sendable {
         if !Mutants.has(.forgetPutBack) { note(index...index, slots) }
       }
     } else if end == .interrupted {
-      ending.withLock { $0.isInterrupted = true }
+      outcome.withLock { $0.isInterrupted = true }
     }
     mailbox.release(self, index, after: pause)
   }
@@ -281,10 +282,10 @@ final class MemberDelivery: Sendable {
   /// attempt, in this incarnation or the next.
   func unclaim(_ index: Int, _ end: AttemptEnd) throws(WormholeError) {
     guard !isBatch else { return putBack(index, end) }
-    try ending.withLock { ending throws(WormholeError) in
-      guard !ending.hasEnded else { return }
+    try outcome.withLock { outcome throws(WormholeError) in
+      guard !outcome.hasEnded else { return }
       try mailbox.unclaim(claimed, end)
-      ending.hasEnded = true
+      outcome.hasEnded = true
       mailbox.closed(self, record)
     }
   }
@@ -390,24 +391,24 @@ final class MemberDelivery: Sendable {
 
   /// Whether only the file's outcome is left to write.
   var isComplete: Bool {
-    isBatch ? withSlots { $0.unfinished == 0 } : ending.withLock { $0.isHandled }
+    isBatch ? withSlots { $0.unfinished == 0 } : outcome.withLock { $0.isHandled }
   }
 
   private var howItEnds: MessageEnd { withSlots { $0.hasGivenUp } ? .dead : .ok }
 
   private func end(_ end: MessageEnd) throws(WormholeError) {
-    try ending.withLock { ending throws(WormholeError) in
-      guard !ending.hasEnded else { return }
+    try outcome.withLock { outcome throws(WormholeError) in
+      guard !outcome.hasEnded else { return }
       do throws(WormholeError) {
         try mailbox.end(claimed, end, size: size)
       } catch {
         if error.code == .superseded {
-          ending.hasEnded = true
+          outcome.hasEnded = true
           mailbox.closed(self, record)
         }
         throw error
       }
-      ending.hasEnded = true
+      outcome.hasEnded = true
       if header.file != nil { mailbox.home.dropFile(of: claimed.name) }
       mailbox.closed(self, record)
     }
@@ -415,10 +416,10 @@ final class MemberDelivery: Sendable {
 
   /// Schedules another try to write the outcome after all messages were handled.
   func endLater() {
-    let tries = ending.withLock { ending in
-      ending.isHandled = true
-      ending.tries += 1
-      return ending.tries - 1
+    let tries = outcome.withLock { outcome in
+      outcome.isHandled = true
+      outcome.tries += 1
+      return outcome.tries - 1
     }
     mailbox.endLater(self, after: tries)
   }

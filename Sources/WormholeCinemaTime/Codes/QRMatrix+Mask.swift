@@ -17,7 +17,7 @@ extension QRMatrix {
     var sum = 0
     var dark = 0
     for index in 0..<side {
-      var (row, column) = (Line(), Line())
+      var (row, column) = (LineScanner(), LineScanner())
       for other in 0..<side {
         let isDark = self[index, other]
         if isDark { dark += 1 }
@@ -40,8 +40,8 @@ extension QRMatrix {
     return sum + 10 * (abs(20 * dark - 10 * all) / all)
   }
 
-  /// A row or a column, module by module.
-  private struct Line {
+  /// A scanner of a row or a column for penalties, module by module.
+  private struct LineScanner {
     private(set) var penalty = 0
     private var last = false
     private var length = 0
