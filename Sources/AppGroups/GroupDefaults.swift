@@ -18,7 +18,7 @@ final class GroupDefaults: UserDefaults {
   private let state: Monitor<State>
 
   private struct State {
-    var opening: SettingsOpening
+    var settings: GroupSettings
     var watching: Subscription?
     /// The number of the latest series of attempts to watch.
     var series = 0
@@ -31,11 +31,11 @@ final class GroupDefaults: UserDefaults {
   private static let registered = Monitor<[String: PropertyListValue]>([:])
 
   init?(group: String) {
-    let opening = SilentCall.attempt { try SettingsOpening(group) }
-    guard let opening else { return nil }
-    (suite, state) = (group, Monitor(State(opening: opening)))
+    let settings = SilentCall.attempt { try GroupSettings(group) }
+    guard let settings else { return nil }
+    (suite, state) = (group, Monitor(State(settings: settings)))
     super.init(suiteName: nil as String?)
-    if !watch(opening) { watchLater() }
+    if !watch(settings) { watchLater() }
   }
 
   deinit { state.withLock { $0.watching.take() }?.stop() }
@@ -46,15 +46,15 @@ final class GroupDefaults: UserDefaults {
   ///
   /// - Parameter isMaking: whether a missing container is made. A read makes none: the removal of
   ///   the group's directory may be in progress, and would fail.
-  private func opening(making isMaking: Bool) -> SettingsOpening {
-    let known = state.withLock { $0.opening }
+  private func settings(making isMaking: Bool) -> GroupSettings {
+    let known = state.withLock { $0.settings }
     guard known.isGone.withLock({ $0 }), isMaking || SharedOpenings.hasContainer(suite),
-      let next = SilentCall.attempt({ try SettingsOpening(suite) })
+      let next = SilentCall.attempt({ try GroupSettings(suite) })
     else { return known }
     // Another thread may have opened the container at the same time.
     let present = state.withLock { state in
-      if state.opening === known { state.opening = next }
-      return state.opening
+      if state.settings === known { state.settings = next }
+      return state.settings
     }
     if present === next, !watch(next) { watchLater() }
     return present
@@ -62,28 +62,28 @@ final class GroupDefaults: UserDefaults {
 
   /// The settings for a read; nil while the group has no container.
   private var stored: Defaults? {
-    let opening = opening(making: false)
-    return opening.isGone.withLock { $0 } ? nil : opening.stored
+    let settings = settings(making: false)
+    return settings.isGone.withLock { $0 } ? nil : settings.stored
   }
 
   /// - Returns: whether the system has permitted the watch.
-  private func watch(_ opening: SettingsOpening) -> Bool {
+  private func watch(_ settings: GroupSettings) -> Bool {
     let note = ChangeNote(self)
     let watching = SilentCall.attempt {
-      try opening.noticingEnd { () throws(WormholeError) in
-        try opening.stored.watchVersion { version in
-          if opening.own.isNews(version) { note.post() }
+      try settings.noticingEnd { () throws(WormholeError) in
+        try settings.stored.watchVersion { version in
+          if settings.own.isNews(version) { note.post() }
         } failure: { error in
           DropInLog.tell(.error, error)
           guard error.code == .notAContainer else { return }
-          opening.isGone.withLock { $0 = true }
+          settings.isGone.withLock { $0 = true }
           // The pause lets the program end its removal.
           note.object?.watchLater()
         }
       }
     }
     let gone = state.withLock { state in
-      state.opening === opening ? exchange(&state.watching, with: watching) : watching
+      state.settings === settings ? exchange(&state.watching, with: watching) : watching
     }
     gone?.stop()
     return watching != nil
@@ -112,9 +112,9 @@ final class GroupDefaults: UserDefaults {
 
   /// Watches the group's present container, unless it is watched already; makes no container.
   private func watchesNow() -> Bool {
-    let opening = opening(making: false)
-    guard !opening.isGone.withLock({ $0 }) else { return false }
-    return state.withLock { $0.watching != nil } || watch(opening)
+    let settings = settings(making: false)
+    guard !settings.isGone.withLock({ $0 }) else { return false }
+    return state.withLock { $0.watching != nil } || watch(settings)
   }
 
   // MARK: Reading
@@ -258,28 +258,28 @@ final class GroupDefaults: UserDefaults {
   ///
   /// - Parameter body: returns the new version; nil without a change.
   private func commit(_ body: (Defaults) throws(WormholeError) -> Int?) {
-    let isDone = commit(in: opening(making: true), isLast: false, body)
+    let isDone = commit(in: settings(making: true), isLast: false, body)
     // The watch may report the removal a moment later.
-    if !isDone { _ = commit(in: opening(making: true), isLast: true, body) }
+    if !isDone { _ = commit(in: settings(making: true), isLast: true, body) }
   }
 
   /// - Returns: false if a program has removed the container, which the log reports only if this is
   ///   the last attempt.
   private func commit(
-    in opening: SettingsOpening, isLast: Bool, _ body: (Defaults) throws(WormholeError) -> Int?
+    in settings: GroupSettings, isLast: Bool, _ body: (Defaults) throws(WormholeError) -> Int?
   ) -> Bool {
     var isGone = false
-    opening.own.begin()
+    settings.own.begin()
     let version: Int?? = SilentCall.attempt { () throws(WormholeError) -> Int? in
       do throws(WormholeError) {
-        return try opening.noticingEnd { () throws(WormholeError) in try body(opening.stored) }
+        return try settings.noticingEnd { () throws(WormholeError) in try body(settings.stored) }
       } catch {
         guard error.code == .notAContainer, !isLast else { throw error }
         isGone = true
         return nil
       }
     }
-    if opening.own.end(with: version.flatMap(\.self)) { ChangeNote(self).post() }
+    if settings.own.end(with: version.flatMap(\.self)) { ChangeNote(self).post() }
     return !isGone
   }
 
@@ -343,7 +343,7 @@ private struct ChangeNote: @unchecked Sendable {
 }
 
 /// The settings of a group in one of its containers.
-private final class SettingsOpening: Sendable {
+private final class GroupSettings: Sendable {
   let stored: Defaults
   /// Each container counts its versions anew.
   let own = OwnChanges()

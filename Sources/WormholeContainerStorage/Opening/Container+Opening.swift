@@ -8,25 +8,25 @@ extension Container {
   package static func open(
     _ path: String, create: Bool = true, options: ContainerOptions = ContainerOptions()
   ) throws(WormholeError) -> Container {
-    let opening = ContainerOpening(
+    let opener = ContainerOpener(
       path: UserPath.withoutSlashes(path), options: options, createsIfMissing: create)
-    let root = OpenDirectory(try opening.openRoot())
-    let marker = try opening.findMarker(root.descriptor)
+    let root = OpenDirectory(try opener.openRoot())
+    let marker = try opener.findMarker(root.descriptor)
     let identity: FileIdentity
     let staging: Staging
     do throws(Errno) {
       identity = FileIdentity(try root.descriptor.status())
       staging = Staging(
-        try opening.ensureStaging(in: root.descriptor), options.sharing, options.environment)
+        try opener.ensureStaging(in: root.descriptor), options.sharing, options.environment)
     } catch {
-      throw opening.error(error, in: root.descriptor)
+      throw opener.error(error, in: root.descriptor)
     }
     let container = Container(
       path: path, options: options, root: root, identity: identity, staging: staging,
       marker: marker)
     // Not a weak reference to the container: it would make each later retain of the container
     // slower, and every operation has several.
-    staging.setMakeAnew { () throws(Errno) in try opening.ensureStaging(in: root.descriptor) }
+    staging.setMakeAnew { () throws(Errno) in try opener.ensureStaging(in: root.descriptor) }
     if !options.isForReading {
       container.sweep()
       container.sweepGuestsIfPossible()
@@ -37,7 +37,7 @@ extension Container {
   /// Returns the sharing that the container at a path records; nil if it cannot be read or is not
   /// recorded.
   static func recordedSharing(at path: String) -> Sharing? {
-    ContainerOpening(path: path, options: ContainerOptions(), createsIfMissing: false)
+    ContainerOpener(path: path, options: ContainerOptions(), createsIfMissing: false)
       .recordedSharing()
   }
 

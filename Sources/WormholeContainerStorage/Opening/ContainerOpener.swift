@@ -6,7 +6,7 @@ internal import WormholeSyscalls
 ///
 /// Any number of processes may do this at once. `container.plist` appears last and complete, under
 /// a name that only a single process can give it.
-struct ContainerOpening {
+struct ContainerOpener {
   let path: String
   let options: ContainerOptions
   let createsIfMissing: Bool
