@@ -43,7 +43,7 @@ import WormholeSyscalls
     try House.files().filter {
       $0.isSwift && $0.isSource
         && ["Wormhole", "WormholeContainerStorage", "WormholeSyscalls"].contains($0.room)
-        && !["Worker.swift", "Worker+Queue.swift"].contains($0.path.split(separator: "/").last)
+        && !["Worker.swift", "CallQueue.swift"].contains($0.path.split(separator: "/").last)
     }
   }
 

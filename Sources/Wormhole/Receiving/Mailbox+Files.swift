@@ -61,6 +61,19 @@ extension SharedContainer {
     }
   }
 
+  /// Removes the second names that dead processes have left in a member's directory.
+  private func sweepIdentifiers(of home: MemberDirectory) {
+    do throws(Errno) {
+      try home.sweepUnique {
+        $0.begins(with: MessageName.uniquePrefix)
+      } isOver: { (name) throws(Errno) in
+        try home.isOver(name)
+      }
+    } catch {
+      home.log(.notice, "could not sweep the ids of messages to", error)
+    }
+  }
+
   /// Removes the files that dead processes have left in a queue's `files/`, unless another worker
   /// could claim messages in the meantime.
   func sweepFiles(ofQueue queue: MemberDirectory, but own: MemberDirectory) {
