@@ -27,7 +27,7 @@ extension WCSession {
     /// The time limit until a transfer is received; nil for no limit, as on devices.
     public var transferTimeout: Duration?
     /// The number of complication transfers per day.
-    public var complicationBudget = 50
+    public var complicationBudget = Self.complicationsOfDevices
     /// The failure that a transfer and a context survive after the call has returned.
     ///
     /// A session stands in for a device in tests, where no power cut is to be survived. With

@@ -69,32 +69,6 @@ extension WCSession {
     return transfer
   }
 
-  /// One of a day's complication transfers.
-  ///
-  /// It is taken before the transfer is sent, so that the budget is never exceeded, whatever other
-  /// threads and processes send, and wherever this process dies.
-  private struct BudgetShare {
-    let pairing: Pairing
-    /// The day of the budget, which may be the day after the clock of this process.
-    let day: Int
-
-    func giveBack() {
-      SilentCall.attempt { try pairing.returnComplicationTransfer(day: day) }
-    }
-  }
-
-  /// Takes one of the day's complication transfers; nil if the transfer is an ordinary one.
-  private func takeOfBudget(_ kind: TransferKind, _ pairing: Pairing.State) -> BudgetShare? {
-    guard kind == .complication, pairing.hasComplication,
-      let opened = state.withLock({ $0.opened })
-    else { return nil }
-    let day = DropInLog.attempt {
-      try opened.pairing.takeComplicationTransfer(
-        day: Self.today, limit: settings.complicationBudget)
-    }
-    return day.flatMap(\.self).map { BudgetShare(pairing: opened.pairing, day: $0) }
-  }
-
   /// Transfers a file as it is now, in order with all other transfers.
   ///
   /// The call blocks its thread until the file is copied; afterwards the path may be used for
@@ -200,13 +174,6 @@ extension WCSession {
       file.progress.totalUnitCount = Int64(max(1, size ?? 1))
     }
     core.wasSent(sent)
-  }
-
-  private func wakeForComplication(_ connection: Connection) {
-    guard connection.isStartable, !connection.isPeerThere else { return }
-    DispatchQueue.global().async {
-      DropInLog.attempt { try connection.peer.wake() }
-    }
   }
 
   // MARK: Outcomes

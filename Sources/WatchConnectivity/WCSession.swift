@@ -237,19 +237,6 @@ public class WCSession: NSObject, @unchecked Sendable {
     return part.hasCounterpart(pairing)
   }
 
-  /// Whether the watch app's complication is on the active face.
-  public var isComplicationEnabled: Bool {
-    pairingState?.hasComplication ?? false
-  }
-
-  /// The number of complication transfers that are left today; zero while there is no complication.
-  public var remainingComplicationUserInfoTransfers: Int {
-    pairingState?.complicationTransfersLeft(day: Self.today, limit: settings.complicationBudget)
-      ?? 0
-  }
-
-  static var today: Int { Int(Date().timeIntervalSince1970 / 86_400) }
-
   /// Whether the phone was restarted and has not been unlocked since, and therefore is unreachable.
   public var iOSDeviceNeedsUnlockAfterRebootForReachability: Bool {
     pairingState?.isPhoneLocked ?? false
@@ -270,13 +257,6 @@ public class WCSession: NSObject, @unchecked Sendable {
   public var hasContentPending: Bool {
     guard let connection else { return false }
     return DropInLog.attempt { try connection.hasContentPending } ?? false
-  }
-}
-
-extension Pairing.State {
-  var hasComplication: Bool {
-    guard let watch = activeWatch else { return false }
-    return watch.isAppInstalled && watch.isComplicationEnabled
   }
 }
 
