@@ -266,6 +266,18 @@ struct ScheduleTests {
     #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
   }
 
+  /// A thread reads from an empty pipe, and has the turn.
+  @Test func aThreadThatWaitsWhereNoScheduleSeesItIsReportedByName() throws {
+    let result = try schedules(
+      [], schedule: "updaters 1", environment: ["WORMHOLE_SCHEDULE_WAIT=1"])
+    #expect(result.status == .exited(1), "\(result.output)\(result.errors)")
+    let report =
+      "stuck: a thread waits where the schedule does not see it: process 0, thread unseen, after "
+      + "the call of 'pipe:"
+    #expect(result.output.contains(report), "\(result.output)\(result.errors)")
+    #expect(try schedules([], schedule: "updaters 1").status == .exited(0))
+  }
+
   @Test func aScheduleThatMakesNoSenseIsRefused() throws {
     let result = try schedules([], schedule: "nothing 1")
     #expect(result.status == .exited(64))

@@ -26,6 +26,7 @@
       try Turnstile.start { number in
         guard let part = ScheduledRounds.part else { return }
         do {
+          if UnseenWait.isWanted { return try UnseenWait.play(Int(number)) }
           try part.scenario.play(Int(number), in: part.path)
         } catch {
           Turnstile.setText("\(error)")
