@@ -2,14 +2,47 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import WormholeSyscalls
 
 /// The benchmarks run with the tests and so cannot rot; their measurements here mean nothing.
 @Suite(.blocking, .notSanitized("about what a command prints"))
 struct BenchmarkCommandTests {
-  @Test func smallWorkloadsRun() throws {
-    let names = ["plist-encode", "plist-value-decode", "lock", "update", "defaults"]
-    let result = try run(["--small", "--json"] + names)
-    #expect(result.status == 0)
+  /// The workloads whose small size takes more than two seconds of processor time in a debug build,
+  /// even with `--once`.
+  ///
+  /// Only a long run has time for these workloads.
+  private static let slow: Set<String> = [
+    "send-batch",  // An operation sends 32 000 messages.
+    "queue-keyed",  // For each of 1000 jobs, the directories of all workers are listed twice.
+  ]
+
+  /// All workloads that the program declares.
+  private static let workloads: [String] = {
+    let help = (try? BenchmarkCommandTests.run(["--help"]).output) ?? ""
+    let lines = help.split(separator: "\n").drop { $0 != "workloads:" }.dropFirst()
+    return lines.compactMap { line in line.split(separator: " ").first.map { String($0) } }
+  }()
+
+  private static let tried = workloads.filter { TestRun.isLong || !slow.contains($0) }
+
+  /// Without the list, no workload would run.
+  @Test func theHelpNamesTheWorkloads() {
+    #expect(Self.workloads.count > 20 && Self.slow.isSubset(of: Self.workloads))
+  }
+
+  /// One after the other: many of them use several processes, and the same processor.
+  @Test(.serialized, arguments: tried)
+  func eachWorkloadRunsInItsSmallSize(_ name: String) throws {
+    let result = try Self.run(["--small", "--once", "--json", name])
+    #expect(result.status == .exited(0), "\(result.errors)")
+    #expect(result.output.contains(#""workload":"\#(name)""#), "\(result.output)\(result.errors)")
+  }
+
+  /// With the usual number of operations, and in one run.
+  @Test func smallWorkloadsAreMeasured() throws {
+    let names = ["plist-encode", "plist-value-decode", "lock", "defaults"]
+    let result = try Self.run(["--small", "--json"] + names)
+    #expect(result.status == .exited(0), "\(result.errors)")
     let lines = result.output.split(separator: "\n")
     #expect(lines.count == names.count)
     for line in lines {
@@ -20,19 +53,11 @@ struct BenchmarkCommandTests {
     }
   }
 
-  /// Processes and pauses: on their own, because they take seconds.
-  @Test(arguments: ["put-rare", "fan-out", "accesses-waiting", "backlog", "idle", "start"])
-  func smallWorkloadsOfSeveralProcessesRun(_ name: String) throws {
-    let result = try run(["--small", "--json", name])
-    #expect(result.status == 0)
-    #expect(result.output.contains(#""workload":"\#(name)""#))
-  }
-
   /// Beside the systems that the machine has; the others are named as skipped.
   @Test(arguments: ["redis", "nats", "sqlite"])
   func otherSystemsAreMeasured(_ name: String) throws {
-    let result = try run(["--small", "--json", "--compare", name])
-    #expect(result.status == 0)
+    let result = try Self.run(["--small", "--json", "--compare", name])
+    #expect(result.status == .exited(0), "\(result.errors)")
     guard !result.output.contains(#""workload":"\#(name)-"#) else { return }
     let what = "the workloads beside \(name)"
     // Where there is a server, it must be used.
@@ -43,39 +68,20 @@ struct BenchmarkCommandTests {
   @Test func aPictureIsDrawn() throws {
     let path = NSTemporaryDirectory() + "/plot-\(UUID().uuidString).svg"
     defer { try? FileManager.default.removeItem(atPath: path) }
-    #expect(try run(["--small", "--plot", path, "plist-encode"]).status == 0)
+    #expect(try Self.run(["--small", "--plot", path, "plist-encode"]).status == .exited(0))
     let picture = try String(contentsOfFile: path, encoding: .utf8)
     #expect(picture.hasPrefix("<svg") && picture.contains("plist-encode, small"))
     #expect(picture.hasSuffix("</svg>\n"))
-    #expect(try run(["--plot"]).status == 64)
+    #expect(try Self.run(["--plot"]).status == .exited(64))
   }
 
   @Test func whatIsNotThereIsAUsageError() throws {
-    #expect(try run(["nonsense"]).status == 64)
-    #expect(try run(["--nonsense"]).status == 64)
-    #expect(try run(["--help"]).output.contains("plist-encode"))
+    #expect(try Self.run(["nonsense"]).status == .exited(64))
+    #expect(try Self.run(["--nonsense"]).status == .exited(64))
+    #expect(try Self.run(["--gate", "--once"]).status == .exited(64))
   }
 
-  private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
-    let program = try #require(Self.program)
-    let process = Process()
-    process.executableURL = program
-    process.arguments = arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+  private static func run(_ arguments: [String]) throws -> ProcessOutcome {
+    try TestSupport.run(Programs.built("wormhole-bench"), arguments)
   }
-
-  /// Built beside the tests, which may themselves run inside a helper of the toolchain's.
-  private static let program: URL? = {
-    let places =
-      CommandLine.arguments.map { URL(filePath: $0) } + [Bundle.main.bundleURL]
-    return places.lazy
-      .map { $0.deletingLastPathComponent().appending(path: "wormhole-bench") }
-      .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-  }()
 }

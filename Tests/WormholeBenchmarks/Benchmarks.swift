@@ -13,7 +13,7 @@ import WormholeSyscalls
   ]
 
   static let usage = """
-    usage: wormhole-bench [--small | --large] [--json] [--gate] [--plot FILE.svg]
+    usage: wormhole-bench [--small | --large] [--json] [--gate | --once] [--plot FILE.svg]
                           [--compare SYSTEM] [workload ...]
 
     Measures the library against a baseline in the same run; all workloads in both sizes by default.
@@ -24,6 +24,7 @@ import WormholeSyscalls
       --plot FILE.svg    also draw the medians of both sides
       --compare SYSTEM   beside redis, nats or sqlite, which it starts itself
       --gate             repeat what has a required ratio or a limit, and exit 1 if one is missed
+      --once             one operation for each figure: whether the workloads run, not how fast
 
     workloads:
 
@@ -107,6 +108,8 @@ struct Options {
     var reason: String
   }
 
+  static let once = "--once"
+
   var benchmarks: [any Benchmark.Type] = []
   var sizes = Size.allCases
   var wantsJSON = false
@@ -125,6 +128,8 @@ struct Options {
       case "--json": wantsJSON = true
       case "--ours": isProfiled = true
       case "--gate": isGate = true
+      // `Measurement.isOnce` reads this option.
+      case Self.once: break
       case "--plot":
         guard let path = arguments.popFirst(), path.hasSuffix(".svg") else {
           throw Failure(argument: argument, reason: "a path that ends in .svg is missing")
@@ -145,6 +150,9 @@ struct Options {
         }
         benchmarks.append(type)
       }
+    }
+    if isGate, Measurement.isOnce {
+      throw Failure(argument: Self.once, reason: "a gate needs more than one operation")
     }
     if benchmarks.isEmpty {
       benchmarks = isGate ? Benchmarks.all.filter { $0.isGated } : Benchmarks.all

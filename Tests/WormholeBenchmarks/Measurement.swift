@@ -14,6 +14,11 @@ struct Measurement {
 
   init(samples: [Double] = []) { self.samples = samples.sorted() }
 
+  /// Whether each operation is measured once, without any warm-up: a test only runs the workloads.
+  ///
+  /// A constant of the command line, because workloads also measure details, without the options.
+  static let isOnce = CommandLine.arguments.contains(Options.once)
+
   /// Measures one side of a workload.
   static func of(_ benchmark: some Benchmark, ours isOurs: Bool, _ size: Size) throws -> Self {
     if let samples = try benchmark.samples(ours: isOurs) { return Measurement(samples: samples) }
@@ -25,6 +30,7 @@ struct Measurement {
   /// Runs an operation for a given time, in batches long enough for the clock.
   static func measure(for duration: Duration, _ operation: () throws -> Void) rethrows -> Self {
     let clock = ContinuousClock()
+    if isOnce { return Measurement(samples: [try clock.measure { try operation() }.nanoseconds]) }
     var batch = 1
     while true {
       let took = try clock.measure { for _ in 0..<batch { try operation() } }
@@ -79,7 +85,7 @@ struct Outcome {
     var baseline: [Measurement] = []
     for _ in 0..<(type.isPaired ? 2 * repetitions - 1 : repetitions) {
       // A new instance has its files at a different location: the location of one side may be slow.
-      if type.isPaired { benchmark = try type.init(size: size) }
+      if type.isPaired, !ours.isEmpty { benchmark = try type.init(size: size) }
       baseline.append(try Measurement.of(benchmark, ours: false, size))
       ours.append(try Measurement.of(benchmark, ours: true, size))
     }
