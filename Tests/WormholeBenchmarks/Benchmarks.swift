@@ -9,7 +9,7 @@ import WormholeSyscalls
     PutToWatch.self, PassToListen.self, SetDefault.self, SendOne.self, SendBatch.self,
     SendFile.self, DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
     QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self, PutRarely.self,
-    FanOut.self, AccessesWaiting.self, Backlog.self, Idle.self, Start.self,
+    FanOut.self, AccessesWaiting.self, Senders.self, Backlog.self, Idle.self, Start.self,
   ]
 
   static let usage = """
@@ -36,7 +36,8 @@ import WormholeSyscalls
     RequestProcess.argument: RequestProcess.run, WorkingProcess.argument: WorkingProcess.run,
     WatchingProcess.argument: WatchingProcess.run, MailProcess.argument: MailProcess.run,
     DrainingProcess.argument: DrainingProcess.run, IdleProcess.argument: IdleProcess.run,
-    RivalProcess.argument: RivalProcess.run,
+    RivalProcess.argument: RivalProcess.run, SendingProcess.argument: SendingProcess.run,
+    CountingProcess.argument: CountingProcess.run,
   ]
 
   static func main() {

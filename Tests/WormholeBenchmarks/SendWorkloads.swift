@@ -153,7 +153,7 @@ enum MailProcess {
     if arguments[0] == "floor" {
       var floor = floor_mailbox()
       guard floor_mailbox_open(&floor, arguments[1] + "/floor", 0) == 0,
-        floor_receive(&floor) == 0
+        floor_receive(&floor, 0) == 0
       else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
       return
     }

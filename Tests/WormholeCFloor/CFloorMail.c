@@ -31,9 +31,10 @@ int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watc
   mailbox->claimed = make(path, "claimed");
   mailbox->receipts = make(path, "receipts");
   mailbox->next = 0;
-  mailbox->notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  mailbox->handled = 0;
+  mailbox->notices = watched < 0 ? -1 : inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (mailbox->staging < 0 || mailbox->inbox < 0 || mailbox->claimed < 0 || mailbox->receipts < 0 ||
-      mailbox->notices < 0)
+      (watched >= 0 && mailbox->notices < 0))
     return -1;
   char full[PATH_MAX];
   snprintf(full, sizeof full, "%s/progress", path);
@@ -42,6 +43,7 @@ int floor_mailbox_open(struct floor_mailbox *mailbox, const char *path, int watc
   mailbox->progress = mmap(NULL, slots, PROT_READ | PROT_WRITE, MAP_SHARED, progress, 0);
   close(progress);
   if (mailbox->progress == MAP_FAILED) return -1;
+  if (watched < 0) return 0;
   snprintf(full, sizeof full, "%s/%s", path, watched ? "receipts" : "inbox");
   return inotify_add_watch(mailbox->notices, full, IN_MOVED_TO) < 0 ? -1 : 0;
 }
@@ -51,7 +53,7 @@ void floor_mailbox_close(struct floor_mailbox *mailbox) {
   close(mailbox->inbox);
   close(mailbox->claimed);
   close(mailbox->receipts);
-  close(mailbox->notices);
+  if (mailbox->notices >= 0) close(mailbox->notices);
   munmap(mailbox->progress, slots);
 }
 
@@ -67,8 +69,9 @@ int floor_post(struct floor_mailbox *mailbox, const void *const *messages, size_
     filled += sizeof length + size;
   }
   char name[64];
-  snprintf(name, sizeof name, "1,%020lx,%c01,%016lx,phone", mailbox->next++, is_last ? 'r' : 'n',
-           mailbox->next);
+  unsigned long number = mailbox->next++;
+  snprintf(name, sizeof name, "1,%020lx,%c01,%016lx,phone", number, is_last ? 'r' : 'n',
+           mailbox->sender << 32 | number);
   int file = openat(mailbox->staging, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return -1;
   if (write(file, bytes, filled) != (ssize_t)filled || (sync && fsync(file) != 0)) {
@@ -112,13 +115,15 @@ static int hand_over(struct floor_mailbox *mailbox, const char *content, size_t 
     __atomic_store_n(mailbox->progress + place, 1, __ATOMIC_RELEASE);
     handler(message, length);
     __atomic_store_n(mailbox->progress + place, 2, __ATOMIC_RELEASE);
+    mailbox->handled++;
     free(message);
   }
   return 0;
 }
 
-int floor_receive(struct floor_mailbox *mailbox) {
+int floor_receive(struct floor_mailbox *mailbox, size_t wanted) {
   enum { most = 65536, longest = 64 };
+  size_t before = mailbox->handled;
   char(*names)[longest] = malloc((size_t)most * longest);
   char *content = malloc(largest);
   if (!names || !content) return -1;
@@ -147,6 +152,11 @@ int floor_receive(struct floor_mailbox *mailbox) {
       int result = name[23] == 'r' ? renameat(mailbox->claimed, name, mailbox->receipts, name)
                                    : unlinkat(mailbox->claimed, name, 0);
       if (result != 0) return -1;
+      if (wanted > 0 && mailbox->handled - before >= wanted) {
+        free(names);
+        free(content);
+        return 0;
+      }
     }
   }
 }
