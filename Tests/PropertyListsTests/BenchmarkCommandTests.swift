@@ -50,6 +50,9 @@ struct BenchmarkCommandTests {
       let fields = try #require(object as? [String: Any])
       #expect(fields["ratio"] is Double && fields["machine"] is String)
       #expect(fields["size"] as? String == "small")
+      let p99 = try #require(fields["p99"] as? Double)
+      let slowest = try #require(fields["slowest"] as? Double)
+      #expect(slowest >= p99)
     }
   }
 

@@ -6,6 +6,8 @@ struct Measurement {
 
   var median: Double { quantile(0.5) }
   var p99: Double { quantile(0.99) }
+  /// The time of an operation in the slowest batch.
+  var slowest: Double { quantile(1) }
 
   func quantile(_ part: Double) -> Double {
     guard !samples.isEmpty else { return .nan }

@@ -6,9 +6,8 @@ struct Report {
   var outcomes: [Outcome] = []
 
   static let heading =
-    pad("workload", 22) + pad("size", 7) + right("median", 10) + right("p99", 10)
-    + right("baseline", 10) + right("ratio", 8) + right("needed", 8) + right("allocs", 9)
-    + right("(theirs)", 9)
+    pad("workload", 22) + pad("size", 7) + times(["median", "p99", "slowest", "baseline"])
+    + right("ratio", 8) + right("needed", 8) + right("allocs", 9) + right("(theirs)", 9)
 
   static func lines(_ outcome: Outcome) -> String {
     let details = outcome.details.map { detail in
@@ -20,19 +19,19 @@ struct Report {
   }
 
   private static func line(_ outcome: Outcome) -> String {
-    pad(outcome.name, 22) + pad(outcome.size.rawValue, 7)
-      + right(time(outcome.ours.median), 10) + right(time(outcome.ours.p99), 10)
-      + right(time(outcome.baseline.median), 10)
+    let ours = outcome.ours
+    let measured = [ours.median, ours.p99, ours.slowest, outcome.baseline.median]
+    return pad(outcome.name, 22) + pad(outcome.size.rawValue, 7) + times(measured.map(time))
       + right(figure(outcome.ratio), 8)
       + right(outcome.required.map { String(format: "%g", $0) } ?? "-", 8)
-      + right(count(outcome.ours.allocations), 9) + right(count(outcome.baseline.allocations), 9)
+      + right(count(ours.allocations), 9) + right(count(outcome.baseline.allocations), 9)
       + (outcome.isMissed ? "  missed" : "")
   }
 
   func json() throws -> String {
     struct Line: Encodable {
       var workload, size, machine: String
-      var median, p99, baseline, ratio: Double
+      var median, p99, slowest, baseline, ratio: Double
       var required, allocations, baselineAllocations: Double?
       var details: [String: Double]
     }
@@ -41,8 +40,8 @@ struct Report {
     return try outcomes.map { outcome in
       let line = Line(
         workload: outcome.name, size: outcome.size.rawValue, machine: machine,
-        median: outcome.ours.median, p99: outcome.ours.p99, baseline: outcome.baseline.median,
-        ratio: outcome.ratio, required: outcome.required,
+        median: outcome.ours.median, p99: outcome.ours.p99, slowest: outcome.ours.slowest,
+        baseline: outcome.baseline.median, ratio: outcome.ratio, required: outcome.required,
         allocations: outcome.ours.allocations,
         baselineAllocations: outcome.baseline.allocations,
         details: Dictionary(
@@ -66,6 +65,11 @@ struct Report {
   /// Formats three digits, or all integer digits of a longer number.
   private static func figure(_ value: Double) -> String {
     String(format: value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value)
+  }
+
+  /// Aligns the columns of the times.
+  private static func times(_ texts: [String]) -> String {
+    texts.map { right($0, 10) }.joined()
   }
 
   private static func pad(_ text: String, _ width: Int) -> String {
