@@ -1,11 +1,13 @@
 #define _GNU_SOURCE
 #include "WormholeCFloor.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -166,5 +168,14 @@ int floor_pin(int processor) {
   CPU_ZERO(&one);
   for (int each = 0; each < CPU_SETSIZE; each++)
     if (processor < 0 || each == processor) CPU_SET(each, &one);
-  return sched_setaffinity(0, sizeof one, &one);
+  if (sched_setaffinity(0, sizeof one, &one) == -1) return -1;
+  /* New threads inherit the binding, but the process has older threads too. */
+  DIR *threads = opendir("/proc/self/task");
+  if (!threads) return -1;
+  for (struct dirent *entry; (entry = readdir(threads));) {
+    int thread = atoi(entry->d_name);
+    /* A thread may have ended since the listing. */
+    if (thread > 0) sched_setaffinity(thread, sizeof one, &one);
+  }
+  return closedir(threads);
 }

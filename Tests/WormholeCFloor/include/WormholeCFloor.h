@@ -48,7 +48,7 @@ int floor_ring(struct floor_bell *bell, int64_t number);
 /* Waits for notices until the number is greater than `after`, and returns the number; -1 for an
    error. */
 int64_t floor_hear(struct floor_bell *bell, int64_t after);
-/* Binds the process to one processor; a negative number removes the binding. */
+/* Binds all threads of the process to one processor; a negative number removes the binding. */
 int floor_pin(int processor);
 
 #endif
