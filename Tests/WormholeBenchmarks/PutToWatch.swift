@@ -7,7 +7,8 @@ import WormholeSyscalls
 ///
 /// Each watcher replies from its closure, so only the transmission is measured: the thread that
 /// waits for the end of a rally is woken once. In the small size both processes share a processor;
-/// in the large size each process has its own.
+/// in the large size each process has its own, and the details repeat the measurement with two
+/// processes without a binding.
 struct PutToWatch: Benchmark {
   static let name = "put-to-watch"
   static let summary = "ten times there and back between processes, against the bare calls in C"
@@ -15,15 +16,17 @@ struct PutToWatch: Benchmark {
   /// The number of round trips of a rally.
   static let rally = 10
 
+  private let size: Size
   private let channels: Answering
   private let floor: FloorAnswering
   private let scratch: Scratch
 
   init(size: Size) throws {
+    self.size = size
     scratch = try Scratch()
     EchoProcess.pin(0)
-    channels = try Answering(scratch.path, size)
-    floor = try FloorAnswering(scratch.path, size)
+    channels = try Answering(scratch.path, .init(size))
+    floor = try FloorAnswering(scratch.path, .init(size))
     for _ in 0..<5 {
       try channels.exchange()
       try floor.exchange()
@@ -35,8 +38,7 @@ struct PutToWatch: Benchmark {
 
   func details() throws -> [Detail] {
     defer { EchoProcess.pin(-1) }  // Details come last; other workloads may use both processors.
-    let there = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
-    let bare = try Measurement.measure(for: .milliseconds(200)) { try floor.exchange() }
+    let times = try Self.times(channels, floor)
     // The counts of this process: ten puts, and the reads of ten replies.
     let counts = [
       try Detail.calls("calls, ten times there and back", limit: 230) { try channels.exchange() },
@@ -44,11 +46,33 @@ struct PutToWatch: Benchmark {
         "allocations, ten times there and back",
         try Allocations.count { try channels.exchange() } ?? 0, limit: 300),
     ]
-    return counts + [
-      Detail("one way, us", there.median / Double(2000 * Self.rally)),
-      Detail("one way with the bare calls, us", bare.median / Double(2000 * Self.rally)),
-      Detail("times the bare calls", there.median / bare.median),
+    return try counts + times + (size == .large ? Self.unboundTimes() : [])
+  }
+
+  private static func times(
+    _ channels: Answering, _ floor: FloorAnswering, _ note: String = ""
+  ) throws -> [Detail] {
+    let there = try Measurement.measure(for: .milliseconds(200)) { try channels.exchange() }
+    let bare = try Measurement.measure(for: .milliseconds(200)) { try floor.exchange() }
+    return [
+      Detail("one way\(note), us", there.median / Double(2000 * rally)),
+      Detail("one way with the bare calls\(note), us", bare.median / Double(2000 * rally)),
+      Detail("times the bare calls\(note)", there.median / bare.median),
     ]
+  }
+
+  /// Measures a further pair of processes for each side, bound to no processor.
+  private static func unboundTimes() throws -> [Detail] {
+    EchoProcess.pin(-1)
+    let scratch = try Scratch()
+    defer { withExtendedLifetime(scratch) {} }
+    let channels = try Answering(scratch.path, .unbound)
+    let floor = try FloorAnswering(scratch.path, .unbound)
+    for _ in 0..<5 {
+      try channels.exchange()
+      try floor.exchange()
+    }
+    return try times(channels, floor, ", unbound")
   }
 }
 
@@ -58,17 +82,32 @@ struct PutToWatch: Benchmark {
 enum EchoProcess {
   static let argument = "--echoing-process"
 
-  static func start(_ side: String, _ size: Size, _ path: String) throws -> Child {
+  /// The processor of the second process: shared with the first process, the next, or any.
+  enum Placement: String {
+    case same, next, unbound
+
+    init(_ size: Size) { self = size == .small ? .same : .next }
+
+    var processor: Int32 {
+      switch self {
+      case .same: 0
+      case .next: 1
+      case .unbound: -1
+      }
+    }
+  }
+
+  static func start(_ side: String, _ placement: Placement, _ path: String) throws -> Child {
     try Child.spawn(
       Bundle.main.executablePath ?? CommandLine.arguments[0],
-      [argument, side, size.rawValue, path])
+      [argument, side, placement.rawValue, path])
   }
 
   static func run(_ arguments: [String]) throws {
-    guard arguments.count == 3, let size = Size(rawValue: arguments[1]) else {
+    guard arguments.count == 3, let placement = Placement(rawValue: arguments[1]) else {
       throw BenchmarkError.wrongResult("the arguments of a process")
     }
-    pin(size == .small ? 0 : 1)
+    pin(placement.processor)
     if arguments[0] == "floor" {
       try FloorAnswering.echo(arguments[2])
     } else if arguments[0] == "pass" {
@@ -90,7 +129,7 @@ final class Answering {
   private let other: Child
 
   /// - Parameter onQueue: whether both watchers are called on a queue of their own.
-  init(_ path: String, _ size: Size, onQueue: Bool = false) throws {
+  init(_ path: String, _ placement: EchoProcess.Placement, onQueue: Bool = false) throws {
     let container = try SharedContainer(directory: path + "/holes")
     let there = container.channel("there", of: Int.self)
     let heard = Rally()
@@ -99,7 +138,7 @@ final class Answering {
       if let next = heard.next(after: snapshot.value ?? 0) { _ = try? there.put(next) }
     }
     (self.there, self.heard) = (there, heard)
-    other = try EchoProcess.start(onQueue ? "queue" : "ours", size, path)
+    other = try EchoProcess.start(onQueue ? "queue" : "ours", placement, path)
     // Before the second process watches, only a repeated put is sure to arrive.
     while try !isAnswered(rally: 1, within: .milliseconds(50)) {}
   }
@@ -142,11 +181,11 @@ final class FloorAnswering {
   private let other: Child
   private var number: Int64 = 0
 
-  init(_ path: String, _ size: Size) throws {
+  init(_ path: String, _ placement: EchoProcess.Placement) throws {
     guard floor_bell_open(&there, path + "/there") == 0,
       floor_bell_open(&back, path + "/back") == 0
     else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
-    other = try EchoProcess.start("floor", size, path)
+    other = try EchoProcess.start("floor", placement, path)
     // The second process rings once when it listens.
     guard floor_hear(&back, -1) >= 0 else { throw BenchmarkError.floor("hear") }
   }

@@ -15,7 +15,7 @@ private final class Exchanges {
     // The server inherits no processor.
     theirs = try RivalAnswering(way, scratch.path, size)
     EchoProcess.pin(0)
-    ours = try Answering(scratch.path, size)
+    ours = try Answering(scratch.path, .init(size))
     for _ in 0..<5 {
       try ours.exchange()
       try theirs.exchange()

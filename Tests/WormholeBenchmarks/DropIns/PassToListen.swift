@@ -25,7 +25,7 @@ struct PassToListen: Benchmark {
     scratch = try Scratch()
     EchoProcess.pin(0)
     passing = try Passing(scratch.path, size)
-    channels = try Answering(scratch.path, size, onQueue: true)
+    channels = try Answering(scratch.path, .init(size), onQueue: true)
     for _ in 0..<5 {
       try passing.exchange()
       try channels.exchange()
@@ -72,7 +72,7 @@ final class Passing {
       wormhole.passMessageObject(next as NSNumber, identifier: "there")
     }
     (self.wormhole, self.heard) = (wormhole, heard)
-    other = try EchoProcess.start("pass", size, path)
+    other = try EchoProcess.start("pass", .init(size), path)
     while !isAnswered(rally: 1, within: .milliseconds(50)) {}
   }
 

@@ -21,8 +21,8 @@ struct PutRarely: Benchmark {
     self.size = size
     scratch = try Scratch()
     EchoProcess.pin(0)
-    channels = try Answering(scratch.path, size)
-    floor = try FloorAnswering(scratch.path, size)
+    channels = try Answering(scratch.path, .init(size))
+    floor = try FloorAnswering(scratch.path, .init(size))
     for _ in 0..<5 {
       try ours()
       try baseline()
