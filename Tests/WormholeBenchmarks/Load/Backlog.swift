@@ -5,15 +5,21 @@ import WormholeSyscalls
 /// Messages that were sent while no receiver ran, until a process has received all of them.
 ///
 /// The baseline is a backlog of 1000 messages. A receiver whose work or memory for a message grew
-/// with the backlog would show here.
+/// with the backlog would show here: the details of the large size have a step for each power of
+/// ten.
 struct Backlog: Benchmark {
   static let isGated = false
   static let name = "backlog"
   static let summary = "a message of a long backlog, against a message of a backlog of 1000"
 
   private let count: Int
+  /// The lengths of the backlogs in the details.
+  private let steps: [Int]
 
-  init(size: Size) throws { count = size == .small ? 2000 : 1_000_000 }
+  init(size: Size) throws {
+    count = size == .small ? 2000 : 1_000_000
+    steps = size == .small ? [1000, count] : [1000, 10_000, 100_000, count]
+  }
 
   func ours() throws { _ = try drain(count) }
   func baseline() throws { _ = try drain(1000) }
@@ -24,7 +30,7 @@ struct Backlog: Benchmark {
   }
 
   func details() throws -> [Detail] {
-    try [1000, count].flatMap { count in
+    try steps.flatMap { count in
       let drained = try drain(count)
       return [
         Detail("\(count) messages: received a second", Double(count) / drained.seconds),
