@@ -12,7 +12,8 @@ private final class Exchanges {
 
   init(_ way: RivalWay, _ size: Size) throws {
     scratch = try Scratch()
-    // The server inherits no processor.
+    // The server inherits no processor. The instance before may still be bound.
+    EchoProcess.pin(-1)
     theirs = try RivalAnswering(way, scratch.path, size)
     EchoProcess.pin(0)
     ours = try Answering(scratch.path, .init(size))
@@ -22,7 +23,14 @@ private final class Exchanges {
     }
   }
 
-  deinit { EchoProcess.pin(-1) }
+  /// Removes the binding: details come last, and have no figures here.
+  ///
+  /// A `deinit` would remove the binding of the next instance, which a paired workload makes before
+  /// it releases the old one.
+  func unbind() -> [Detail] {
+    EchoProcess.pin(-1)
+    return []
+  }
 }
 
 /// Redis delivers to subscribers that are connected, and stores nothing.
@@ -35,6 +43,7 @@ struct RedisPublish: Benchmark {
   init(size: Size) throws { both = try Exchanges(.redisPublish, size) }
   func ours() throws { try both.ours.exchange() }
   func baseline() throws { try both.theirs.exchange() }
+  func details() throws -> [Detail] { both.unbind() }
 }
 
 /// A list in the memory of the server.
@@ -47,6 +56,7 @@ struct RedisPop: Benchmark {
   init(size: Size) throws { both = try Exchanges(.redisPop, size) }
   func ours() throws { try both.ours.exchange() }
   func baseline() throws { try both.theirs.exchange() }
+  func details() throws -> [Detail] { both.unbind() }
 }
 
 /// NATS delivers to subscribers that are connected, and stores nothing.
@@ -59,6 +69,7 @@ struct NatsPublish: Benchmark {
   init(size: Size) throws { both = try Exchanges(.natsPublish, size) }
   func ours() throws { try both.ours.exchange() }
   func baseline() throws { try both.theirs.exchange() }
+  func details() throws -> [Detail] { both.unbind() }
 }
 
 /// Updates of a number by one process, or in the large size by two, against transactions of SQLite
