@@ -38,6 +38,7 @@ import WormholeSyscalls
     DrainingProcess.argument: DrainingProcess.run, IdleProcess.argument: IdleProcess.run,
     RivalProcess.argument: RivalProcess.run, SendingProcess.argument: SendingProcess.run,
     CountingProcess.argument: CountingProcess.run,
+    SubscribedProcess.argument: SubscribedProcess.run,
   ]
 
   static func main() {

@@ -9,7 +9,7 @@ enum Rival: String, CaseIterable {
   /// The workloads, each with its durability in its name or its summary.
   var benchmarks: [any Benchmark.Type] {
     switch self {
-    case .redis: [RedisPublish.self, RedisPop.self, RedisPipelined.self]
+    case .redis: [RedisPublish.self, RedisPop.self, RedisFanOut.self, RedisPipelined.self]
     case .nats: [NatsPublish.self]
     case .sqlite: [SQLiteUpdate.self]
     }

@@ -32,7 +32,7 @@ struct FanOut: Benchmark {
     var details: [Detail] = []
     for count in size == .small ? [1] : [1, 100] {
       let path = "\(scratch.path)/\(count)"
-      let there = try measured(Watched.ours(path + "ours", count))
+      let there = try measured(.ours(path + "ours", count))
       let bare = try measured(Watched.floor(path + "floor", count))
       details += [
         Detail("last of \(count), us", there.median / 1000),
@@ -53,7 +53,7 @@ struct FanOut: Benchmark {
     let floor: WatchingProcesses
 
     init(_ path: String, by count: Int) throws {
-      ours = try Self.ours(path, count)
+      ours = try .ours(path, count)
       floor = try Self.floor(path, count)
     }
 
@@ -62,18 +62,13 @@ struct FanOut: Benchmark {
       floor.end()
     }
 
-    static func ours(_ path: String, _ count: Int) throws -> WatchingProcesses {
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-      let channel = try SharedContainer(directory: path + "/holes")
-        .channel("there", of: Int.self)
-      return try WatchingProcesses("ours", path, count) { _ = try channel.put($0) }
-    }
-
     static func floor(_ path: String, _ count: Int) throws -> WatchingProcesses {
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
       let bell = Bell()
       try bell.open(path)
-      return try WatchingProcesses("floor", path, count) { try bell.ring($0) }
+      return try WatchingProcesses([WatchingProcess.argument, "floor", path], count) {
+        try bell.ring($0)
+      }
     }
   }
 }
@@ -100,26 +95,36 @@ private final class Bell {
 }
 
 /// Several processes that watch the same value.
-private final class WatchingProcesses {
+final class WatchingProcesses {
   private var children: [Child]
   private let replies: WormholeSyscalls.Pipe
   private let put: (Int) throws -> Void
   private var number = 0
 
-  init(_ side: String, _ path: String, _ count: Int, put: @escaping (Int) throws -> Void) throws {
+  /// - Parameter arguments: the arguments of each process. The process writes a byte when watching,
+  ///   and a byte for each number.
+  init(_ arguments: [String], _ count: Int, put: @escaping (Int) throws -> Void) throws {
     replies = try WormholeSyscalls.Pipe()
     self.put = put
     var children: [Child] = []
     for _ in 0..<count {
       children.append(
         try Child.spawn(
-          Bundle.main.executablePath ?? CommandLine.arguments[0],
-          [WatchingProcess.argument, side, path], output: replies.writing.rawValue))
+          Bundle.main.executablePath ?? CommandLine.arguments[0], arguments,
+          output: replies.writing.rawValue))
     }
     self.children = children
     // Each process replies once when it watches.
     try hear()
     for _ in 0..<3 { try exchange() }
+  }
+
+  static func ours(_ path: String, _ count: Int) throws -> WatchingProcesses {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    let channel = try SharedContainer(directory: path + "/holes").channel("there", of: Int.self)
+    return try WatchingProcesses([WatchingProcess.argument, "ours", path], count) {
+      _ = try channel.put($0)
+    }
   }
 
   deinit { end() }
