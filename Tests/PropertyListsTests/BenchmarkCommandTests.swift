@@ -56,12 +56,33 @@ struct BenchmarkCommandTests {
     }
   }
 
+  @Test func ratesOfOneAndOfSixteenSendersAreReported() throws {
+    let details = try details(of: ["--small", "senders"])
+    for senders in ["1 sender", "16 senders"] {
+      for figure in ["messages a second", "with the bare calls", "ratio"] {
+        #expect((details["\(senders): \(figure)"] ?? 0) > 0)
+      }
+    }
+  }
+
+  @Test func theLargePutToWatchIsMeasuredUnboundToo() throws {
+    let details = try details(of: ["--large", "put-to-watch"])
+    for figure in ["one way", "one way with the bare calls"] {
+      #expect((details["\(figure), us"] ?? 0) > 0)
+      #expect((details["\(figure), unbound, us"] ?? 0) > 0)
+    }
+  }
+
   /// Beside the systems that the machine has; the others are named as skipped.
   @Test(arguments: ["redis", "nats", "sqlite"])
   func otherSystemsAreMeasured(_ name: String) throws {
     let result = try Self.run(["--small", "--json", "--compare", name])
     #expect(result.status == .exited(0), "\(result.errors)")
-    guard !result.output.contains(#""workload":"\#(name)-"#) else { return }
+    guard !result.output.contains(#""workload":"\#(name)-"#) else {
+      let isFannedOut = result.output.contains(#""workload":"redis-fan-out""#)
+      #expect(isFannedOut == (name == "redis"))
+      return
+    }
     let what = "the workloads beside \(name)"
     // Where there is a server, it must be used.
     if name == "redis" { return skip(what, missing: "redis-server") }
@@ -82,6 +103,18 @@ struct BenchmarkCommandTests {
     #expect(try Self.run(["nonsense"]).status == .exited(64))
     #expect(try Self.run(["--nonsense"]).status == .exited(64))
     #expect(try Self.run(["--gate", "--once"]).status == .exited(64))
+  }
+
+  private func details(of arguments: [String]) throws -> [String: Double] {
+    let result = try Self.run(["--json"] + arguments)
+    #expect(result.status == .exited(0), "\(result.errors)")
+    let fields = try fields(of: result.output)
+    return try #require(fields["details"] as? [String: Double])
+  }
+
+  private func fields(of line: String) throws -> [String: Any] {
+    let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+    return try #require(object as? [String: Any])
   }
 
   private static func run(_ arguments: [String]) throws -> ProcessOutcome {
