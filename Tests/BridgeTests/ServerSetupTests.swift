@@ -135,7 +135,7 @@ import WormholeSyscalls
     #expect(silent.map(\.subject) == ["machine \(Self.away)"], "\(found)")
   }
 
-  /// So many machines are asked one batch after the other.
+  /// The doctor asks 64 machines at a time, in several batches.
   @Test func theDoctorAsksEachMachineOfALargeGroup() throws {
     let machines = (1...130).map { "0000000000000" + String(0x100 + $0, radix: 16) }
     let found = try diagnose(machines.map { record($0, nil) })

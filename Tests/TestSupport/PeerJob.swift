@@ -255,7 +255,7 @@ package indirect enum PeerJob: Codable, Sendable {
   case coordinateAdd(_ path: String, times: Int)
   /// Presents a file, and prints the requests and notices that it receives.
   case present(_ path: String, Presenting)
-  /// Presents files and never replies for them, and then one properly.
+  /// Presents the first files without a reply to any request, and then another file with replies.
   case presentAmong(_ hung: [String], _ path: String)
   /// Presents a file while it adds 1 to the file's number `times` times, and saves a part only on
   /// request of other processes. Prints each number that it shows, and a line after the last

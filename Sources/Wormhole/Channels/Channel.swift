@@ -140,7 +140,7 @@ extension SharedContainer {
 }
 
 extension Channel {
-  /// The path of the file with a copy of an earlier value; nil if there is no such value.
+  /// The path of the file with a copy of an earlier value; nil without such a copy.
   package var keptFile: String? {
     guard let slot = try? slot.get(), let bytes = try? slot.readKept(),
       let file = try? Envelope.OpenFile(bytes, BinaryDecoder(limits: container.options.limits)),

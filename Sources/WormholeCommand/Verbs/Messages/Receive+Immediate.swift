@@ -38,7 +38,7 @@ extension Invocation {
 
   /// Returns 0 if the message was handled; an immediate message or context is not redelivered.
   ///
-  /// - Parameter read: returns the value; an error that may pass is thrown again, and any other
+  /// - Parameter content: returns the value; an error that may pass is thrown again, and any other
   ///   error is reported, because no later read finds a value either.
   private func hear(
     _ heard: Heard, _ writer: LineWriter,
