@@ -10,7 +10,8 @@ internal import WormholeSyscalls
 /// resumes the watch, and lists the inbox again. Until then, the inbox is listed from time to time
 /// for urgent messages.
 final class InboxWatch: Sendable {
-  private let watch = Monitor<NamedWatch?>(nil)
+  /// Without a worker: each notice goes to the state machine at once, under its lock.
+  private let folder = NoticedFolder()
   /// During a pause, the time of the next listing for urgent messages; otherwise 0.
   private let nextLook = Atomic<Int64>(0)
 
@@ -18,12 +19,10 @@ final class InboxWatch: Sendable {
   func begin(
     _ home: MemberDirectory, _ handler: @escaping @Sendable (WatchSignal) -> Void
   ) throws(Errno) {
-    try watch.withLock { watch throws(Errno) in
-      if watch == nil { watch = try home.watch(.inbox, pauses: true, handler) }
-    }
+    try folder.begin { _ throws(Errno) in try home.watch(.inbox, pauses: true, handler) }
   }
 
-  func stop() { watch.withLock { $0.take() }?.stop() }
+  func stop() { folder.stop() }
 
   /// Whether the watch is paused.
   var isPaused: Bool { nextLook.load(ordering: .sequentiallyConsistent) != 0 }
@@ -32,7 +31,7 @@ final class InboxWatch: Sendable {
   ///
   /// - Returns: whether the watch is paused.
   func pause() -> Bool {
-    watch.withLock { watch in
+    folder.withWatch { watch in
       guard watch?.pause() == true else { return isPaused }
       lookAgain(after: .zero)
       return true
@@ -44,7 +43,7 @@ final class InboxWatch: Sendable {
   /// List the inbox after this call returns.
   func resume() -> Bool {
     guard isPaused else { return false }
-    watch.withLock { watch in
+    folder.withWatch { watch in
       watch?.resume()
       nextLook.store(0, ordering: .sequentiallyConsistent)
     }
@@ -60,7 +59,7 @@ final class InboxWatch: Sendable {
   /// Records a listing of the inbox.
   func looked(since began: Instant) {
     guard isPaused else { return }
-    watch.withLock { _ in if isPaused { lookAgain(after: .now - began) } }
+    folder.withWatch { _ in if isPaused { lookAgain(after: .now - began) } }
   }
 
   /// Listings take a tenth of the time at most.

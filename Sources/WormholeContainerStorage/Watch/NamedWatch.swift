@@ -4,7 +4,7 @@ internal import WormholeSyscalls
 /// away or replaced.
 ///
 /// The watch is a listener in the container's ``WatchTree``.
-package final class NamedWatch: Sendable {
+package final class NamedWatch: NoticeSource {
   private let tree: WatchTree
   private let ear: WatchTree.WatchObserver
   private let node: WatchTree.WatchedDirectory
@@ -32,7 +32,7 @@ package final class NamedWatch: Sendable {
   }
 
   /// Calls the body as the handler would be called: never after ``stop()``.
-  func call(_ body: () -> Void) { ear.gate.call(body) }
+  package func call(_ body: () -> Void) { ear.gate.call(body) }
 
   /// Whether the watch is polled, because inotify cannot serve it.
   package var isPolling: Bool { tree.isPolling(node) }

@@ -194,7 +194,7 @@ package final class Watcher: Sendable {
 }
 
 /// A listener's registration; ends with ``stop()``.
-package final class DirectoryWatch: Sendable {
+package final class DirectoryWatch: NoticeSource {
   let mask: InotifyMask
   /// The directory, for a listener that may pause or be registered again.
   let directory: OpenDirectory?
@@ -218,6 +218,9 @@ package final class DirectoryWatch: Sendable {
 
   /// Whether the listener is polled, because inotify cannot serve it.
   package var isPolling: Bool { number.load(ordering: .relaxed) < 0 }
+
+  /// Makes a call as the handler is called: without a gate.
+  package func call(_ body: () -> Void) { body() }
 
   /// Ends the registration.
   ///
