@@ -24,6 +24,8 @@ final class LiveMailbox: Service {
   /// One listing of the folder at a time: all listings share the descriptor's read offset.
   private let listing = Monitor(0)
   private let relisting = Worker(on: WorkQueue())
+  /// Only losses go to its worker, which lists: names go to the state machine at once.
+  private let notices: NoticedFolder
   private let answerRunner = Worker(on: WorkQueue())
   private let takingAnswers = Monitor(0)
   private let otherRunner = Worker(on: WorkQueue())
@@ -35,7 +37,6 @@ final class LiveMailbox: Service {
 
   /// What the exchange holds until it is closed.
   private struct HeldServices {
-    var watch: DirectoryWatch?
     var linkWatching: (any AnyObject & Sendable)?
     var endWatch: NamedWatch?
     var threadHold: ThreadHold?
@@ -56,6 +57,7 @@ final class LiveMailbox: Service {
     self.home = home
     self.folder = folder
     self.incarnation = incarnation
+    notices = NoticedFolder(relisting)
     (self.mark, self.carry) = (mark, carry)
     begun = ActiveSubscriptions(container.directory)
     let asking = PendingReplies(container.options.time)
@@ -82,10 +84,11 @@ final class LiveMailbox: Service {
     otherRunner.begin { [weak self] in self?.handleOthers() }
     relisting.begin { [weak self] in self?.list() }
     try naming("receive immediate messages as", home.name, at: home) { () throws(Errno) in
-      let watch = try Watcher.shared.watch(
-        folder.descriptor, [.movedTo, .created], keeping: folder
-      ) { [weak self] signal in self?.hear(signal) }
-      held.withLock { $0.watch = watch }
+      try notices.begin { relist throws(Errno) in
+        try Watcher.shared.watch(
+          folder.descriptor, [.movedTo, .created], keeping: folder
+        ) { [weak self] signal in self?.hear(signal, relist) }
+      }
     }
     let linkWatching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
     held.withLock { $0.linkWatching = linkWatching }
@@ -107,7 +110,7 @@ final class LiveMailbox: Service {
     machine.withLock { $0.close() }
     let held = held.withLock { exchange(&$0, with: HeldServices()) }
     held.endWatch?.stop()
-    held.watch?.stop()
+    notices.stop()
     answerRunner.end()
     otherRunner.end()
     relisting.end()
@@ -124,7 +127,7 @@ final class LiveMailbox: Service {
 
   // MARK: Arrivals
 
-  private func hear(_ signal: WatchSignal) {
+  private func hear(_ signal: WatchSignal, _ relist: (WatchSignal) -> Void) {
     switch signal {
     case .changed(let names):
       let names = names.compactMap { LiveName($0) }
@@ -132,7 +135,7 @@ final class LiveMailbox: Service {
     case .lookAgain, .replaced, .gone:
       machine.withLock { $0.arrivals.lose() }
       // Not on the notifying thread, since the file system may not respond.
-      relisting.trigger()
+      relist(.lookAgain)
     }
   }
 
@@ -151,7 +154,7 @@ final class LiveMailbox: Service {
   }
 
   private func listLater() {
-    if !machine.withLock({ $0.isClosed }) { relisting.retry() }
+    if !machine.withLock({ $0.isClosed }) { notices.retry() }
   }
 
   private func names() throws(Errno) -> [LiveName] {
