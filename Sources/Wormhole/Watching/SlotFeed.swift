@@ -10,7 +10,8 @@ final class SlotFeed: Sendable {
   private let time: MailTime
   /// Signals the moment at which the value expires; nil until there is a value that does.
   private let alarm = Monitor<Worker?>(nil)
-  private let watch = Monitor<NamedWatch?>(nil)
+  /// Without a worker: each listener has its own.
+  private let folder = NoticedFolder()
   private let state = Monitor(State())
   /// The last reading, shared by all listeners notified of the same change.
   private let reading = Monitor<(signal: Int, finding: WatchResult)?>(nil)
@@ -51,9 +52,8 @@ final class SlotFeed: Sendable {
   /// Begins to watch, unless the watch is active.
   func begin() throws(WormholeError) {
     try slot.container.checkOwner("watch", slot.name)
-    try watch.withLock { watch throws(WormholeError) in
-      guard watch == nil else { return }
-      watch = try slot.watch {
+    try folder.begin { _ throws(WormholeError) in
+      try slot.watch {
         [weak self] in
         self?.signal()
       } ended: {
@@ -64,7 +64,7 @@ final class SlotFeed: Sendable {
   }
 
   func end() {
-    watch.withLock { $0.take() }?.stop()
+    folder.stop()
     alarm.withLock { $0.take() }?.end()
   }
 
