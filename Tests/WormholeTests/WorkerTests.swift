@@ -89,4 +89,25 @@ import WormholeSyscalls
     queue.wait {}
     #expect(runs.all == [1])
   }
+
+  /// A single notice proves nothing: its thread may have accepted another listener's task.
+  @Test func aRunFollowsItsNoticeOnTheSameThread() throws {
+    let folder = try TemporaryDirectory()
+    let (notified, follows) = (Monitor<UInt>(0), Heard<Bool>())
+    let follower = Worker(on: WorkQueue())
+    follower.begin { follows.add(notified.withLock { $0 } == Thread.currentNumber) }
+    let watch = try Watcher.shared.watch(folder.descriptor, .created) { _ in
+      notified.withLock { $0 = Thread.currentNumber }
+      follower.trigger()
+    }
+    var names = 0
+    try eventually("a run on the notifying thread") {
+      names += 1
+      try folder.write("", to: "\(names)")
+      try follows.wait("run \(names)") { $0.count >= names }
+      return follows.all.contains(true)
+    }
+    watch.stop()
+    follower.end()
+  }
 }

@@ -40,8 +40,8 @@ extension Worker {
   package convenience init(
     on queue: any CallQueue, staysOnQueue: Bool = false, _ time: MailTime = MailTime()
   ) {
-    self.init {
-      if staysOnQueue { queue.soon($0) } else { queue.afterTelling($0) }
+    self.init(followsNotices: !staysOnQueue) {
+      queue.soon($0)
     } ring: {
       time.ring(at: $0, on: queue, $1)
     }

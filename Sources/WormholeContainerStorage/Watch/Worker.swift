@@ -33,6 +33,7 @@ package final class Worker: Sendable {
   }
 
   private let state = Monitor(State())
+  private let followsNotices: Bool
   private let soon: Runner
   private let ring: @Sendable (Instant, @escaping @Sendable () -> Void) -> Void
 
@@ -40,12 +41,15 @@ package final class Worker: Sendable {
   package typealias Runner = @Sendable (@escaping @Sendable () -> Void) -> Void
 
   /// - Parameters:
+  ///   - followsNotices: whether a run with a notice as its trigger is made on the notifying
+  ///     thread, if this thread can accept it: see ``Watcher/afterwards(_:)``.
   ///   - soon: makes the call that runs the task.
   ///   - ring: calls a closure at a moment.
   package init(
-    soon: @escaping Runner,
+    followsNotices: Bool = false, soon: @escaping Runner,
     ring: @escaping @Sendable (Instant, @escaping @Sendable () -> Void) -> Void
   ) {
+    self.followsNotices = followsNotices
     self.soon = soon
     self.ring = ring
   }
@@ -84,7 +88,13 @@ package final class Worker: Sendable {
       state.phase = .scheduled
       return true
     }
-    if begins { soon { self.runScheduled() } }
+    if begins { schedule() }
+  }
+
+  private func schedule() {
+    let run = { @Sendable in self.runScheduled() }
+    if followsNotices, Watcher.shared.afterwards(run) { return }
+    soon(run)
   }
 
   /// Triggers the worker at a moment.
