@@ -87,6 +87,20 @@ import WormholeSyscalls
     #expect(try staged() == (foreign + ["00000000000000aa", "00000000000000bb"]).sorted())
   }
 
+  /// Another tool removes both directories that a placement needs.
+  @Test func aFileIsPlacedOnceBothItsDirectoriesAreMadeAgain() throws {
+    let container = try Container.open(path, options: .testing())
+    let home = try container.member("a")
+    try home.place([1], as: "x", in: .inbox)
+    for directory in ["staging", "members/a/inbox"] {
+      #expect(try run("rm", ["-r", "\(path)/\(directory)"]).status == .exited(0))
+    }
+    try home.place([2], as: "y", in: .inbox)
+    let names = try home.names(in: .inbox) { String(cString: $0) }
+    #expect(names == ["y"])
+    #expect(try staged() == [])
+  }
+
   /// In a container of a group the user's own folder is made when something is first staged.
   @Test func whatWasRemovedBeforeItWasUsedIsMadeAnew() throws {
     let folder = try TemporaryDirectory()

@@ -31,7 +31,7 @@ extension AccessDirectory {
       let name = PresenterName(
         process: try ownProcess(in: home).name, number: try ownProcess(in: home).nextNumber())
       prepare(name)
-      try place(bytes, as: name, in: home)
+      try publish(bytes, as: name, in: home)
       return name
     } catch {
       if error == .noSuchFile { lookAtDirectories() }
@@ -39,20 +39,17 @@ extension AccessDirectory {
     }
   }
 
-  private func place(
+  private func publish(
     _ bytes: [UInt8], as name: PresenterName, in home: AccessHome
   ) throws(Errno) {
+    let staging = container.staging
     var tries = 0
-    while true {
-      let failure = Errno.of { () throws(Errno) in
-        let folder = try container.staging.ensureDirectory(
-          Self.presentersName, in: home.descriptor)
-        try container.staging.place(bytes, sync: false, in: folder, as: name.text)
-      }
-      guard let failure else { return }
+    try staging.publish(bytes, sync: false, as: name.text) { () throws(Errno) in
+      OpenDirectory(try staging.ensureDirectory(Self.presentersName, in: home.descriptor))
+    } renewing: { error in
       // The last presenter removes the directory.
       tries += 1
-      guard failure == .noSuchFile, tries < 100 else { throw failure }
+      return error == .noSuchFile && tries < 100
     }
   }
 

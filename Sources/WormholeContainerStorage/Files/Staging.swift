@@ -148,28 +148,52 @@ final class Staging: Sendable {
 
   /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a free name in another
   /// directory: EEXIST if the name is taken.
-  func place(
-    _ bytes: [UInt8], sync: Bool, in target: borrowing Descriptor, as visible: UnsafePointer<CChar>
+  ///
+  /// Each attempt makes another file. The attempt is repeated if the file or the folder is gone
+  /// here, or if the caller has renewed the other directory.
+  ///
+  /// - Parameters:
+  ///   - target: returns the other directory, for each attempt.
+  ///   - isRenewed: returns whether another attempt may succeed after a failure in the other
+  ///     directory; sets the limit of such attempts.
+  func publish(
+    _ bytes: [UInt8], sync: Bool, as visible: UnsafePointer<CChar>,
+    in target: () throws(Errno) -> OpenDirectory,
+    renewing isRenewed: (Errno) -> Bool = { _ in false }
   ) throws(Errno) {
     var tries = 0
     while true {
       let name = freshName()
       let directory = try directory()
+      var other: OpenDirectory?
       let failure = Errno.of { () throws(Errno) in
+        let folder = try target()
+        other = folder
         let file = try stage(bytes, name, in: directory.descriptor, sync: sync)
-        try directory.descriptor.publish(name, to: target, visible)
+        try directory.descriptor.publish(name, to: folder.descriptor, visible)
         try? file.close()  // Not before: closing unlocks the file.
       }
       guard let failure else { return }
-      // A sweeper may have taken the file for a dead process's, or may be checking it.
-      let wasSwept =
-        failure == .wouldBlock
-        || failure == .noSuchFile && (try? directory.descriptor.status(of: name)) == nil
-      try? directory.descriptor.unlink(name)
-      tries += 1
-      guard wasSwept, tries < 10, (try? target.status().links) != 0 else { throw failure }
-      if failure == .noSuchFile { _ = mend() }
+      if let other, wasSwept(name, in: directory.descriptor, failure), !other.isStale {
+        tries += 1
+        guard tries < 10 else { throw failure }
+        if failure == .noSuchFile { _ = mend() }
+      } else if !isRenewed(failure) {
+        throw failure
+      }
     }
+  }
+
+  /// Removes the file of a failed attempt; returns whether a sweeper took the file for a dead
+  /// process's, or was checking it.
+  private func wasSwept(
+    _ name: String, in directory: borrowing Descriptor, _ failure: Errno
+  ) -> Bool {
+    let isSwept =
+      failure == .wouldBlock
+      || failure == .noSuchFile && (try? directory.status(of: name)) == nil
+    try? directory.unlink(name)
+    return isSwept
   }
 
   private func stage(

@@ -15,23 +15,32 @@ extension MemberDirectory {
   ) throws(Errno) {
     let (staging, syncs) = (container.staging, durability == .power && !Mutants.has(.noFileSync))
     var isSecondTry = false
+    guard replacing else {
+      return try staging.publish(bytes, sync: syncs, as: name) { () throws(Errno) in
+        try self.part(part)
+      } renewing: { error in
+        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs) else { return false }
+        isSecondTry = true
+        return true
+      }
+    }
     while true {
       do throws(Errno) {
         let directory = try self.part(part)
-        guard replacing else {
-          return try staging.place(bytes, sync: syncs, in: directory.descriptor, as: name)
-        }
         return try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
           try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
         }
       } catch {
-        // After a failed write the kernel discards the data: only a new file can be trusted.
-        guard !isSecondTry,
-          error == .noSuchFile && forgetIfStale(part) || syncs && error == .inputOutput
-        else { throw error }
+        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs) else { throw error }
         isSecondTry = true
       }
     }
+  }
+
+  /// Whether a new file may be placed although an attempt has failed; forgets a part that is gone.
+  private func isWorthSecondTry(_ error: Errno, in part: Part, syncs: Bool) -> Bool {
+    // After a failed write the kernel discards the data: only a new file can be trusted.
+    error == .noSuchFile && forgetIfStale(part) || syncs && error == .inputOutput
   }
 
   /// Makes the names in a part durable; concurrent callers share one sync.

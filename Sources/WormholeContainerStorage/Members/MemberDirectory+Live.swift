@@ -44,7 +44,7 @@ extension Container {
   package func place(
     _ bytes: [UInt8], in directory: OpenDirectory, as name: String
   ) throws(Errno) {
-    try staging.place(bytes, sync: false, in: directory.descriptor, as: name)
+    try staging.publish(bytes, sync: false, as: name) { directory }
   }
 
   /// Returns why a small file cannot be written here now; nil if it can be.

@@ -163,7 +163,7 @@ extension MemberDirectory {
       guard container.options.sharing == .group else { return try open([.create, .exclusive]) }
       // The file gets its mode before its name, or other users could not check whether it is
       // locked.
-      try container.staging.place([], sync: false, in: home.descriptor, as: Self.presenceName)
+      try container.staging.publish([], sync: false, as: Self.presenceName) { home }
       return try open([])
     } catch {
       guard error == .fileExists else { throw error }

@@ -10,21 +10,21 @@ extension Container {
     let escaped = try Self.escape(name)
     try watching("post notice", name, Folder.notices.rawValue) { () throws(Errno) in
       // Another tool may have removed the folder that was opened before.
-      let folder = try openFolder(.notices)
+      let folder = OpenDirectory(try openFolder(.notices))
       // The creation of the file notifies watchers as well, so a touch is not needed.
       if try make(escaped, in: folder) { return }
-      try folder.open(escaped, [.writeOnly, .nonBlocking]).touch()
+      try folder.descriptor.open(escaped, [.writeOnly, .nonBlocking]).touch()
     }
   }
 
   /// Makes the file, with the mode for all users who may write to it; false if the file exists.
-  private func make(_ name: String, in folder: borrowing Descriptor) throws(Errno) -> Bool {
+  private func make(_ name: String, in folder: OpenDirectory) throws(Errno) -> Bool {
     try ignoring(.fileExists) { () throws(Errno) -> Void in
       if options.sharing == .group {
         // Setting the mode under the final name would notify watchers a second time.
-        try staging.place([], sync: false, in: folder, as: name)
+        try staging.publish([], sync: false, as: name) { folder }
       } else {
-        _ = try folder.open(name, .writeOnlyNew, mode: 0o600)
+        _ = try folder.descriptor.open(name, .writeOnlyNew, mode: 0o600)
       }
     } != nil
   }
