@@ -122,14 +122,14 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ) throws {
     let stored = try StoredMessage.store(object, identifier)
     _ = try inContainer {
-      let place = try place(identifier)
+      let place = try resolve(identifier)
       return try writing(place) { try place.channel.put(stored, alias: place.alias) }
     }
   }
 
   func message(_ identifier: String) throws -> Any? {
     try inContainer(isDone: { $0 != nil }, otherwise: { nil }) {
-      let place = try place(identifier)
+      let place = try resolve(identifier)
       guard let coordinator else { return try message(at: place, identifier) }
       return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
     }
@@ -143,7 +143,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   /// the group has no container, and so no message.
   func clear(_ identifier: String) throws -> MessageVersion? {
     try inContainer(isDone: { _ in false }, otherwise: { nil }) { () -> MessageVersion? in
-      let place = try place(identifier)
+      let place = try resolve(identifier)
       let number = try writing(place) { try place.channel.clear(alias: place.alias) }
       return MessageVersion(source: place.source, number: number)
     }
@@ -220,7 +220,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ) throws(WormholeError) -> Subscription {
     let container = try open().container
     if !container.storage.isInPlace { leave(container) }
-    let place = try place(identifier)
+    let place = try resolve(identifier)
     let source = place.source
     return try place.channel.watch(initial: false) { snapshot in
       let version = MessageVersion(source: source, number: snapshot.version)
@@ -237,7 +237,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     }
   }
 
-  private func place(_ identifier: String) throws(WormholeError) -> Place {
+  private func resolve(_ identifier: String) throws(WormholeError) -> Place {
     let key = Array(identifier.utf8)
     let opened = try open()
     // Another thread may have kept a channel of a removed container.

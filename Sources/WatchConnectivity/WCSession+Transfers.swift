@@ -53,7 +53,7 @@ extension WCSession {
         (kind == .complication && !isUrgent ? .plainComplication : kind).rawValue
       options.isUrgent = isUrgent
       do throws(WCError) {
-        try place(core, connection) { () throws(WormholeError) in
+        try sendAndRecord(core, connection) { () throws(WormholeError) in
           try connection.peer.send(value, options)
         }
       } catch {
@@ -89,7 +89,7 @@ extension WCSession {
       }
       var options = options
       options.kind = TransferKind.file.rawValue
-      try place(core, connection, file: transfer) { () throws(WormholeError) in
+      try sendAndRecord(core, connection, file: transfer) { () throws(WormholeError) in
         try connection.peer.send(
           file: file.path, metadata: FilePayload.wrap(value, file.path), options)
       }
@@ -154,7 +154,7 @@ extension WCSession {
   /// Sends the content of a transfer, and records that it was sent.
   ///
   /// Accepts an error that leaves the content sent: only its durability is in doubt.
-  private func place(
+  private func sendAndRecord(
     _ core: TransferCore, _ connection: Connection, file: WCSessionFileTransfer? = nil,
     _ send: () throws(WormholeError) -> Sent
   ) throws(WCError) {

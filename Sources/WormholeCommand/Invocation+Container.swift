@@ -23,7 +23,7 @@ extension Invocation {
     }
     adjust(&options)
     let container: SharedContainer
-    let place = try place()
+    let place = try location()
     do {
       // A command that waits alone in a container waits for ever: perhaps the path is a mistake.
       options.createsIfMissing = create && !waits
@@ -61,7 +61,7 @@ extension Invocation {
     case group(String)
   }
 
-  private func place() throws(Failure) -> Place {
+  private func location() throws(Failure) -> Place {
     let given = (value(.container), value(.group))
     let set = (try Self.setting("WORMHOLE_CONTAINER"), try Self.setting("WORMHOLE_GROUP"))
     switch (given, set) {

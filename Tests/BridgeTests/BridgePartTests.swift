@@ -176,7 +176,7 @@ import WormholeSyscalls
   }
 
   @Test func aContainerWithoutABridgeHasNoMachine() throws {
-    let error = #expect(throws: WormholeError.self) { _ = try BridgeStatus.place(container) }
+    let error = #expect(throws: WormholeError.self) { _ = try BridgeStatus.identity(of: container) }
     #expect(error?.code == .notFound)
     #expect(error?.reason == "no bridge has ever served this container")
     // The question makes nothing.
@@ -212,7 +212,7 @@ import WormholeSyscalls
       _ = try MachineRejoin.run(container, drops: false)
     }
     #expect(error?.code == .conflict && error?.reason == "a bridge serves the container")
-    #expect(try BridgeStatus.place(container).machine == one.machine)
+    #expect(try BridgeStatus.identity(of: container).machine == one.machine)
   }
 
   // MARK: Heartbeats

@@ -93,7 +93,7 @@ import WormholeSyscalls
     let receiving = try bob.receive(Int.self) { value, _ in heard.add(value) }
     try al.peer("bob").send(1)
     try heard.wait("the first message", within: .seconds(60)) { $0.count == 1 }
-    let names = try [here, there].map { try BridgeStatus.place($0.container).machine }
+    let names = try [here, there].map { try BridgeStatus.identity(of: $0.container).machine }
     let folder = try BridgeFolder(["out", names[1]], of: here.container.storage)
     let flow = try #require(try folder.read("flow.plist")?["flow"]?.stringValue)
     let lie = FlowPosition(flow: flow, number: 1 << 40, chain: .start)

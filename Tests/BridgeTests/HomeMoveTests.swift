@@ -29,7 +29,7 @@ import WormholeSyscalls
   }
 
   private func name(_ machine: BridgedMachine) throws -> String {
-    try BridgeStatus.place(machine.container).machine
+    try BridgeStatus.identity(of: machine.container).machine
   }
 
   private func isProxy(_ name: String, _ machine: BridgedMachine) throws -> Bool {

@@ -96,7 +96,7 @@ extension LiveMailbox {
       asked.only = question.incarnation
       switch question.letter {
       case .message:
-        _ = try asked.place(.message) { _ in }
+        _ = try asked.send(.message) { _ in }
         end(nil)
       case .question: asked.put(.question) { end(CarriedReply($0)) }
       case .confirmed: asked.put(.confirmed) { end(CarriedReply($0)) }

@@ -59,7 +59,7 @@ package final class WorkedQueue: Sendable {
   package func look() throws(WormholeError) -> Look {
     var look = Look()
     try naming("list messages to", name, at: away) { () throws(Errno) in
-      let places = try self.places { worker throws(Errno) in
+      let places = try unsettled { worker throws(Errno) in
         if try worker.isPresent() { look.room += worker.workerRoom }
       }
       var ends: [(file: String, name: MessageName, end: String)] = []
@@ -91,7 +91,7 @@ package final class WorkedQueue: Sendable {
   /// Returns the place of each message that is not settled.
   ///
   /// - Parameter body: is called with each worker, before its directory is listed.
-  private func places(
+  private func unsettled(
     _ body: (MemberDirectory) throws(Errno) -> Void = { _ in }
   ) throws(Errno) -> [(MemberDirectory, MemberDirectory.Part, String, MessageName)] {
     var places: [(MemberDirectory, MemberDirectory.Part, String, MessageName)] = []
@@ -168,7 +168,7 @@ package final class WorkedQueue: Sendable {
   package func revoke(_ isLate: (PropertyListValue) -> Bool) throws(WormholeError) {
     guard !Mutants.has(.neverRevoke) else { return }
     try naming("give back messages of", name, at: away) { () throws(Errno) in
-      for (home, part, file, name) in try places() {
+      for (home, part, file, name) in try unsettled() {
         guard let origin = try? readOrigin(of: name, file, part, home), isLate(origin) else {
           continue
         }

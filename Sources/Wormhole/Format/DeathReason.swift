@@ -19,7 +19,7 @@ struct DeathReason: Codable, Sendable {
   }
 
   /// Writes the reason beside the letter, in place of an earlier one.
-  func place(_ name: MessageName, in home: MemberDirectory) throws(Errno) {
+  func write(beside name: MessageName, in home: MemberDirectory) throws(Errno) {
     guard let bytes = try? BinaryEncoder().encode(self) else { return }
     try home.place(bytes, as: name.reasonFile, in: .dead, replacing: true)
   }

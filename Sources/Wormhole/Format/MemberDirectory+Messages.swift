@@ -75,26 +75,26 @@ extension MemberDirectory {
   }
 
   /// Returns the location of a message; nil if the message is settled.
-  func place(of sent: SentName) throws(Errno) -> MessageLocation? {
-    var place: MessageLocation?
+  func location(of sent: SentName) throws(Errno) -> MessageLocation? {
+    var location: MessageLocation?
     try look { () throws(Errno) in
       if let delayed = sent.delayed {
         if try status(of: delayed.text, in: .later) != nil {
-          place = .delayed(delayed)
+          location = .delayed(delayed)
           return true
         }
         try list(.inbox) { file in
-          if let name = MessageName(file), sent.matches(name) { place = .waiting(.init(name)) }
+          if let name = MessageName(file), sent.matches(name) { location = .waiting(.init(name)) }
         }
       } else if try status(of: sent.name.text, in: .inbox) != nil {
-        place = .waiting(.init(sent.name))
+        location = .waiting(.init(sent.name))
       }
-      if place == nil {
-        try forEachInHand { if sent.matches($0.name) { place = MessageLocation($0, $1) } }
+      if location == nil {
+        try forEachInHand { if sent.matches($0.name) { location = MessageLocation($0, $1) } }
       }
-      return place != nil
+      return location != nil
     }
-    return place
+    return location
   }
 
   /// Calls the body with each claimed message.

@@ -72,7 +72,7 @@ final class QueueWorker: Stoppable {
     self.named = named
     epoch = try container.storage.epoch()
     (queue, own, presence) = try naming(
-      operation, name, at: named, Self.place(in: named, deadline, room))
+      operation, name, at: named, Self.makeDirectory(in: named, deadline, room))
     let queue = queue
     self.takes = { (name) throws(Errno) in try takes?(queue, name) ?? true }
     settlement = Settlement(
@@ -89,7 +89,7 @@ final class QueueWorker: Stoppable {
 
   /// Makes the worker's directory: in the queue, or, if the queue's home is another machine, in
   /// what that machine lends.
-  private static func place(
+  private static func makeDirectory(
     in named: MemberDirectory, _ deadline: Duration?, _ room: Int
   ) throws(Errno) -> (MemberDirectory, MemberDirectory, Presence) {
     if try named.elsewhere == nil {

@@ -33,7 +33,7 @@ extension LiveMailbox {
     let bytes = try WormholeError.writing("reply to the request of", request.from, answer.bytes)
     let name = LiveName(stamp, .answer, id: id)
     do throws(Errno) {
-      try container.storage.place(bytes, in: folder, as: name.text)
+      try container.storage.addFile(bytes, to: folder, as: name.text)
     } catch {
       guard error == .noSuchFile else {
         throw WormholeError(error, "reply to the request of", request.from)

@@ -70,7 +70,7 @@ extension Peer {
     try withLive { (live) throws(WormholeError) in
       let asked = try OutgoingRequest(
         self, live, value, label, timeout, until: deadline, "send message to")
-      return try asked.place(.message) { _ in }
+      return try asked.send(.message) { _ in }
     }
   }
 
@@ -281,7 +281,7 @@ struct OutgoingRequest: Sendable {
   ///
   /// - Parameter prepare: is called before the file can be seen, once for each process that the
   ///   file is placed for.
-  func place(
+  func send(
     _ letter: LiveName.Letter,
     _ prepare: (LivePlace) throws(WormholeError) -> Void
   ) throws(WormholeError) -> Incarnation {
@@ -298,7 +298,7 @@ struct OutgoingRequest: Sendable {
         try MessageStamp(container.storage), letter, id: id, deadline: lastMoment)
       try prepare(LivePlace(folder: target.folder, incarnation: target.incarnation, name: name))
       do throws(Errno) {
-        try container.storage.place(bytes, in: target.folder, as: name.text)
+        try container.storage.addFile(bytes, to: target.folder, as: name.text)
         return target.incarnation
       } catch {
         guard error == .noSuchFile else { throw WormholeError(error, operation, peer.name) }
@@ -317,7 +317,7 @@ struct OutgoingRequest: Sendable {
     let (peer, timeout, deadline) = (peer, timeout, deadline)
     var expected: PendingReplies.Entry?
     do throws(WormholeError) {
-      let incarnation = try place(letter) { (target) throws(WormholeError) in
+      let incarnation = try send(letter) { (target) throws(WormholeError) in
         let question = PendingReplies.Entry(
           peer: peer, incarnation: target.incarnation, storage: container.storage,
           file: target.name,

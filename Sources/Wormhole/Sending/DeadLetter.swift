@@ -98,6 +98,6 @@ extension Peer {
     guard let reason, (try? home.status(of: file.text, in: .dead)) ?? nil != nil,
       DeathReason.read(file, in: home) == nil
     else { return }
-    try? reason.place(file, in: home)
+    try? reason.write(beside: file, in: home)
   }
 }

@@ -28,7 +28,7 @@ enum Expiry {
     _ sent: SentName, to home: MemberDirectory
   ) throws(WormholeError) -> Bool {
     try naming("settle message", sent.name.id, at: home) { () throws(Errno) -> Bool in
-      guard try home.elsewhere == nil, case .inHand(let claimed, _)? = try home.place(of: sent)
+      guard try home.elsewhere == nil, case .inHand(let claimed, _)? = try home.location(of: sent)
       else { return false }
       return !claimed.isRepeated
     }

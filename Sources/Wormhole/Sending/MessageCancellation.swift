@@ -13,7 +13,8 @@ enum MessageCancellation {
     }
     // The message may become due, or be put back, after each search.
     for _ in 0..<3 {
-      let place = try naming("cancel message", sent.name.id, at: receiver, receiver.place(of: sent))
+      let place = try naming(
+        "cancel message", sent.name.id, at: receiver, receiver.location(of: sent))
       switch place {
       case .delayed(let delayed):
         if Mutants.has(.cancelWaitingOnly) { return false }

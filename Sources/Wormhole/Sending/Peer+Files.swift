@@ -77,7 +77,7 @@ extension SendOperation {
     do throws(WormholeError) {
       let file = SentFile(name: name, size: attachment.size)
       sent = try send(file: file) { (message, home) throws(Errno) in
-        try attachment.place(as: message.fileName, in: home)
+        try attachment.move(to: home, as: message.fileName)
       } _: { (header) throws(WormholeError) in
         var header = header
         header.file = attached

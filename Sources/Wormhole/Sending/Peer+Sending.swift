@@ -196,7 +196,7 @@ struct SendOperation {
     _ encode: (MessageFile.Header) throws(WormholeError) -> [UInt8]
   ) throws(WormholeError) -> Sent {
     let bytes = try encode(header)
-    let sent = try place(bytes, count: count, file, attaching)
+    let sent = try enqueue(bytes, count: count, file, attaching)
     try makeDurable(sent.receiver ?? home)
     return sent
   }
@@ -215,7 +215,7 @@ struct SendOperation {
     }
     var places: [MemberDirectory] = []
     for file in files {
-      let one = try place(file.bytes, count: file.count)
+      let one = try enqueue(file.bytes, count: file.count)
       sent.append(one)
       if let place = one.receiver, places.last !== place { places.append(place) }
     }
@@ -281,7 +281,7 @@ struct SendOperation {
 
   // MARK: Placement
 
-  private func place(
+  private func enqueue(
     _ bytes: [UInt8], count: Int, _ file: SentFile? = nil,
     _ attaching: ((MessageName, MemberDirectory) throws(Errno) -> Void)? = nil, tries: Int = 0
   ) throws(WormholeError) -> Sent {
@@ -320,8 +320,8 @@ struct SendOperation {
     let isPlaced: Bool
     do throws(Errno) {
       try attaching?(name, home)
-      try placeReason(of: name)
-      isPlaced = try place(bytes, as: name)
+      try writeReason(of: name)
+      isPlaced = try placeUnlessTaken(bytes, as: name)
     } catch {
       if error == .noSuchFile {
         // The member was removed, or is being removed: its directory is made again.
@@ -334,7 +334,7 @@ struct SendOperation {
         }
         var again = self
         again.home = try container.receivers.home(of: peer, in: container.storage)
-        return try again.place(bytes, count: count, file, attaching, tries: tries + 1)
+        return try again.enqueue(bytes, count: count, file, attaching, tries: tries + 1)
       }
       throw WormholeError(error, operation, home, part)
     }
@@ -357,10 +357,10 @@ struct SendOperation {
   }
 
   /// The reason first: without its letter it belongs to none, and is harmless.
-  private func placeReason(of name: MessageName) throws(Errno) {
+  private func writeReason(of name: MessageName) throws(Errno) {
     guard let death = options.death else { return }
     let reason = DeathReason(reason: death.reason, attempts: death.attempts, when: death.when)
-    try reason.place(name, in: home)
+    try reason.write(beside: name, in: home)
   }
 
   private func makeDurable(_ home: MemberDirectory) throws(WormholeError) {
@@ -376,7 +376,7 @@ struct SendOperation {
   }
 
   /// Returns false if the caller has chosen the id, and another message has the same id.
-  private func place(_ bytes: [UInt8], as name: MessageName) throws(Errno) -> Bool {
+  private func placeUnlessTaken(_ bytes: [UInt8], as name: MessageName) throws(Errno) -> Bool {
     guard id != nil, !options.isIdentifierFresh, options.death == nil else {
       try home.place(bytes, as: name.text, in: part, durability: options.durability)
       return true

@@ -105,7 +105,7 @@ public final class Sent: Sendable {
     get throws(WormholeError) {
       guard let receiver else { return status == nil ? .waiting : .ended }
       return try naming("find message", id, at: receiver) { () throws(Errno) in
-        switch try receiver.place(of: identity) {
+        switch try receiver.location(of: identity) {
         case .delayed: .delayed
         case .waiting(let file): hasExpired(file, in: receiver) ? .ended : .waiting
         case .inHand(_, let holder):
@@ -186,7 +186,7 @@ public final class Sent: Sendable {
     guard let receiver else { return nil }
     // The file may be moved between the lookup and the read.
     for _ in 0..<3 {
-      let place = try naming("find message", id, at: receiver, receiver.place(of: identity))
+      let place = try naming("find message", id, at: receiver, receiver.location(of: identity))
       guard let place else { break }
       let found =
         switch place {

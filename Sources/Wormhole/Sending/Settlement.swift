@@ -179,7 +179,7 @@ struct Settlement: Sendable {
       let words = DeathReason(
         reason: reason, attempts: attempts,
         when: Date(sinceEpoch: container.options.environment.sinceEpoch()))
-      try words.place(name, in: home)
+      try words.write(beside: name, in: home)
     }
   }
 }

@@ -265,7 +265,7 @@ struct LaterCalls {
 
   mutating func add(_ call: Action, at moment: Instant) -> LaterCallID {
     number += 1
-    entries.insert(Entry(moment: moment, number: number, call: call), at: place(of: moment))
+    entries.insert(Entry(moment: moment, number: number, call: call), at: index(of: moment))
     return LaterCallID(moment: moment, number: number)
   }
 
@@ -275,7 +275,7 @@ struct LaterCalls {
   }
 
   mutating func remove(_ ticket: LaterCallID) -> Action? {
-    var index = place(of: ticket.moment)
+    var index = index(of: ticket.moment)
     while index < entries.count, entries[index].moment == ticket.moment {
       if entries[index].number == ticket.number { return entries.remove(at: index).call }
       index += 1
@@ -285,7 +285,7 @@ struct LaterCalls {
 
   /// Returns the index behind later calls, and before calls of the same moment, which are made
   /// first.
-  private func place(of moment: Instant) -> Int {
+  private func index(of moment: Instant) -> Int {
     var (low, high) = (0, entries.count)
     while low < high {
       let middle = low + (high - low) / 2

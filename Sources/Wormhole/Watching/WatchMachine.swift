@@ -52,7 +52,7 @@ struct WatchMachine<Waiter> {
   /// The number of change notices.
   private(set) var signals = 0
   private var names: [Name] = []
-  private var places = SmallDictionary<String, Int>()
+  private var indices = SmallDictionary<String, Int>()
   /// The indices of forgotten names.
   private var free: [Int] = []
   /// The indices of changed names, and how many of them have been read.
@@ -82,29 +82,29 @@ struct WatchMachine<Waiter> {
   init(hasHandler: Bool, seen: [String: Stamp] = [:], reportsAbsence: Bool = false) {
     self.hasHandler = hasHandler
     self.reportsAbsence = reportsAbsence
-    for (name, stamp) in seen { names[place(of: name)].seen = stamp }
+    for (name, stamp) in seen { names[index(of: name)].seen = stamp }
   }
 
-  private mutating func place(of name: String) -> Int {
-    if let known = places[name] { return known }
-    let place = free.popLast() ?? names.count
-    if place == names.count {
+  private mutating func index(of name: String) -> Int {
+    if let known = indices[name] { return known }
+    let index = free.popLast() ?? names.count
+    if index == names.count {
       names.append(Name(text: name))
     } else {
-      names[place] = Name(text: name)
+      names[index] = Name(text: name)
     }
-    places[name] = place
-    return place
+    indices[name] = index
+    return index
   }
 
   /// Records that a name may have changed.
   mutating func change(_ name: String) -> Action {
     guard !isStopped, !isFailing else { return .none }
     signals += 1
-    let place = place(of: name)
-    if !names[place].isChanged {
-      names[place].isChanged = true
-      changed.append(place)
+    let index = index(of: name)
+    if !names[index].isChanged {
+      names[index].isChanged = true
+      changed.append(index)
     }
     return beginIfWanted()
   }
@@ -127,7 +127,7 @@ struct WatchMachine<Waiter> {
   /// Returns the name to read; nil if the watcher has been stopped.
   mutating func nextName() -> String? {
     guard !isStopped, lookedAt < changed.count else { return nil }
-    let place = changed[lookedAt]
+    let index = changed[lookedAt]
     lookedAt += 1
     // Even a watcher with a constant backlog stores only the waiting names.
     if lookedAt == changed.count || lookedAt >= 64 && lookedAt * 2 >= changed.count {
@@ -135,29 +135,29 @@ struct WatchMachine<Waiter> {
       lookedAt = 0
     }
     // Before reading: a change from now on causes another reading.
-    names[place].isChanged = false
-    return names[place].text
+    names[index].isChanged = false
+    return names[index].text
   }
 
   /// Returns the version that the watcher knows of a name; nil if it knows none.
-  func version(of name: String) -> Int? { places[name].flatMap { names[$0].version } }
+  func version(of name: String) -> Int? { indices[name].flatMap { names[$0].version } }
 
   /// Returns whether the result of a reading is news.
   mutating func isNews(_ name: String, _ stamp: Stamp) -> Bool {
     guard !isStopped else { return false }
-    let place = place(of: name)
-    guard names[place].seen != stamp else { return false }
-    names[place].seen = stamp
+    let index = index(of: name)
+    guard names[index].seen != stamp else { return false }
+    names[index].seen = stamp
     return stamp != .nothing || reportsAbsence
   }
 
   /// Forgets a name without a source, unless the name may have changed.
   mutating func forget(_ name: String) {
-    let place = place(of: name)
-    guard !names[place].isChanged else { return }
-    names[place] = Name(text: "")
-    places[name] = nil
-    free.append(place)
+    let index = index(of: name)
+    guard !names[index].isChanged else { return }
+    names[index] = Name(text: "")
+    indices[name] = nil
+    free.append(index)
   }
 
   /// Takes the waiting task, which is resumed now.

@@ -45,8 +45,8 @@ package struct BridgeStatus {
   }
 
   /// The container's machine and group.
-  package static func place(
-    _ container: SharedContainer
+  package static func identity(
+    of container: SharedContainer
   ) throws(WormholeError) -> (machine: String, group: String) {
     let storage = container.storage
     guard try storage.hasBridge, let place = try Place.read(BridgeFolder(of: storage)) else {

@@ -32,14 +32,14 @@ extension AccessDirectory {
   package func running(_ token: AccessToken) -> AccessClaim? {
     guard token.container == container.id, let name = AccessName(token.name),
       let home = openHome ?? (try? existingDirectory()),
-      (try? place(of: name, in: home, from: .running)) != nil,
+      (try? locate(name, in: home, from: .running)) != nil,
       (try? isAlive(name.process, in: home)) == true
     else { return nil }
     return (try? entry(of: name, in: .running, of: home))?.claim
   }
 
   func look(at name: AccessName, in home: AccessHome) throws(Errno) -> BlockerState {
-    guard let place = try place(of: name, in: home) else { return .gone }
+    guard let place = try locate(name, in: home) else { return .gone }
     if name.process == ownName { return .stands }
     guard let file = try open(name.process, in: home), try file.isPresenceHeld() else {
       standing.withLock { $0[name.process] = nil }

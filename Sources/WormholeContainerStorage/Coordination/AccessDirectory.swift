@@ -225,8 +225,8 @@ package final class AccessDirectory: Sendable {
   /// Returns the directory of an access's file; nil if the file is gone.
   ///
   /// The file only moves forward, so a search in the order of the states finds it.
-  func place(
-    of name: AccessName, in home: AccessHome, from first: AccessPlace = .waiting
+  func locate(
+    _ name: AccessName, in home: AccessHome, from first: AccessPlace = .waiting
   ) throws(Errno) -> AccessPlace? {
     for place in AccessPlace.allCases where place.rawValue >= first.rawValue {
       let status = try ignoring(.noSuchFile, home.folder(place).descriptor.status(of: name.text))

@@ -77,7 +77,7 @@ package final class AccessExecutor: @unchecked Sendable {
   /// Whether no process has overtaken the access.
   package var stands: Bool {
     guard let home, let name else { return false }
-    return (try? room.place(of: name, in: home, from: .running)) == .running
+    return (try? room.locate(name, in: home, from: .running)) == .running
   }
 
   // MARK: From arrival to end

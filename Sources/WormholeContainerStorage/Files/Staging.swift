@@ -325,7 +325,7 @@ final class Staging: Sendable {
   func checkOwn() throws(Errno) { _ = try ownIfThere() }
 
   /// The directories for this user's entries, with their paths below the container.
-  func places() -> [(path: String, directory: OpenDirectory)] {
+  func directories() -> [(path: String, directory: OpenDirectory)] {
     let own = ((try? ownIfThere()) ?? nil).map { (path: "staging/\(Self.ownName)", directory: $0) }
     return [(path: "staging", directory: shared)] + (own.map { [$0] } ?? [])
   }

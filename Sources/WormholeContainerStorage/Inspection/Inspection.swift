@@ -240,7 +240,7 @@ struct Inspection {
   // MARK: Remaining files
 
   private mutating func inspectStaging() throws(Errno) {
-    for (place, directory) in container.staging.places() {
+    for (place, directory) in container.staging.directories() {
       try inspectStaging(directory, place)
     }
     // Other users have their own folders in `staging/`.

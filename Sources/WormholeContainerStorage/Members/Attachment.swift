@@ -4,7 +4,7 @@ package import WormholeSyscalls
 /// its message, then, after the message is placed, handed over to the message.
 ///
 ///     let attachment = try Attachment.stage(file, in: container, …)   // complete, perhaps synced
-///     try attachment.place(as: name, in: home)                        // before the message
+///     try attachment.move(to: home, as: name)                         // before the message
 ///     …                                                               // the message is placed
 ///     attachment.keep()
 ///
@@ -159,7 +159,7 @@ package final class Attachment {
   ///
   /// If a concurrent removal of the member prevents the message, the caller calls this again, with
   /// the name of the next message.
-  package func place(as name: String, in home: MemberDirectory) throws(Errno) {
+  package func move(to home: MemberDirectory, as name: String) throws(Errno) {
     if !Mutants.has(.keepFileMode) { try file.setMode(container.options.sharing.fileMode) }
     do throws(Errno) {
       try publish(as: name, in: home)

@@ -41,8 +41,8 @@ extension MemberDirectory {
 
 extension Container {
   /// Puts a complete new file into an open directory, under a free name.
-  package func place(
-    _ bytes: [UInt8], in directory: OpenDirectory, as name: String
+  package func addFile(
+    _ bytes: [UInt8], to directory: OpenDirectory, as name: String
   ) throws(Errno) {
     try staging.publish(bytes, sync: false, as: name) { directory }
   }

@@ -33,7 +33,7 @@ package struct ContainerEnd: Sendable, Equatable {
 extension Container {
   /// The absolute path of the container, whatever the process's working directory; nil if it is
   /// unknown.
-  func place() -> String? {
+  func presentPath() -> String? {
     if path.utf8.first == UInt8(ascii: "/") { return path }
     guard let open = try? Descriptor.open(path: "/proc/self/fd", .readOnlyDirectory),
       let bytes = try? open.readSymbolicLink("\(root.descriptor.rawValue)")
@@ -66,7 +66,7 @@ extension Container {
     do throws(Errno) {
       return try body()
     } catch {
-      let end = error == .noSuchFile ? end(at: place()) : nil
+      let end = error == .noSuchFile ? end(at: presentPath()) : nil
       throw end?.error(operation(), subject)
         ?? WormholeError(error, operation(), subject, in: self, path())
     }

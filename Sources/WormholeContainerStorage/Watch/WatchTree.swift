@@ -119,7 +119,7 @@ final class WatchTree: Sendable {
 
   init(_ container: Container) {
     self.container = container
-    place = container.place()
+    place = container.presentPath()
     root.mask = Self.names.union(.selfMoved)
     worker.begin { [weak self] in self?.lookAtPending() }
   }

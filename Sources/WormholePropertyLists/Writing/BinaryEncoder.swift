@@ -30,7 +30,7 @@ package struct BinaryEncoder: Sendable {
     try write { writer in
       let beside = BinaryLeaves(writer)
       try leaves(beside)
-      try writer.encode(value, at: beside.place(for: key))
+      try writer.encode(value, at: beside.addLink(for: key))
     }
   }
 
@@ -41,7 +41,7 @@ package struct BinaryEncoder: Sendable {
     try write { writer in
       let beside = BinaryLeaves(writer)
       try leaves(beside)
-      let array = writer.container(isDictionary: false, at: beside.place(for: key))
+      let array = writer.container(isDictionary: false, at: beside.addLink(for: key))
       // `T` has been compared with `Data`, so `unsafeBitCast` is correct.
       if T.self == Data.self {
         return try writer.add(unsafeBitCast(elements, to: ArraySlice<Data>.self), to: array)

@@ -18,23 +18,23 @@ package struct BinaryLeaves {
   package func add(
     _ key: StaticString, _ value: PropertyListValue
   ) throws(PropertyListError) {
-    try writer.add(value, to: place(for: key))
+    try writer.add(value, to: addLink(for: key))
   }
 
   package func add<T: Encodable>(_ key: StaticString, _ value: T) throws {
-    try writer.encode(value, at: place(for: key))
+    try writer.encode(value, at: addLink(for: key))
   }
 
   package func add<Element>(
     _ key: StaticString, _ elements: [Element], _ value: (Element) -> PropertyListValue
   ) throws(PropertyListError) {
-    let array = writer.container(isDictionary: false, at: place(for: key))
+    let array = writer.container(isDictionary: false, at: addLink(for: key))
     for element in elements { try writer.add(value(element), to: writer.addLink(to: array)) }
   }
 
   /// Adds a dictionary of strings, whose keys must consist of ASCII characters.
   package func add(_ key: StaticString, _ fields: [String: String]) {
-    let inner = writer.container(isDictionary: true, at: place(for: key))
+    let inner = writer.container(isDictionary: true, at: addLink(for: key))
     for (key, value) in fields.sorted(by: { $0.key < $1.key }) {
       let object = writer.add(value)
       let link = writer.link(in: inner, key: key)
@@ -43,12 +43,12 @@ package struct BinaryLeaves {
   }
 
   private func put(_ object: UInt32, _ key: StaticString) {
-    let link = Int(place(for: key))  // Adds a link, so not within the next line.
+    let link = Int(addLink(for: key))  // Adds a link, so not within the next line.
     writer.links[link].value = object
   }
 
   /// Adds a link for a key, which must be new and consist of ASCII characters.
-  func place(for key: StaticString) -> UInt32 {
+  func addLink(for key: StaticString) -> UInt32 {
     let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
     return writer.addLink(to: dictionary, key: writer.addKey(ascii: text))
   }

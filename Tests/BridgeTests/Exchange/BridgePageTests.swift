@@ -32,7 +32,7 @@ import WormholeSyscalls
   }
 
   private func name(_ machine: BridgedMachine) throws -> String {
-    try BridgeStatus.place(machine.container).machine
+    try BridgeStatus.identity(of: machine.container).machine
   }
 
   private func send(_ number: Int, _ al: Member) throws {

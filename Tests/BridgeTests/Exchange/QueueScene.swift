@@ -47,7 +47,7 @@ final class QueueScene {
   }
 
   func identity(of machine: Int) throws -> String {
-    try BridgeStatus.place(machines[machine].container).machine
+    try BridgeStatus.identity(of: machines[machine].container).machine
   }
 
   func evict(_ machine: Int) throws {

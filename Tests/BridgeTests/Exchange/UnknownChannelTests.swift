@@ -56,7 +56,8 @@ import WormholeSyscalls
   @Test func changesOfUnknownChannelsAreRefusedAndForgotten() throws {
     guard let server else { return }
     let machine = try machine(server)
-    let subject = "whm.\(try BridgeStatus.place(machine.container).machine).put.\(Self.stranger)"
+    let identity = try BridgeStatus.identity(of: machine.container)
+    let subject = "whm.\(identity.machine).put.\(Self.stranger)"
     let stranger = try Stranger(server)
     func ask(_ numbers: Range<Int>) throws {
       let replies = try stranger.ask(subject, numbers) { number in

@@ -22,7 +22,7 @@
         try Self.wait(until: Self.programEnd) { try sum.value != nil }
         try Self.add(to: sum, until: Self.programEnd)
       }
-      let other = try BridgeStatus.place(Self.container(1, path, options())).machine
+      let other = try BridgeStatus.identity(of: Self.container(1, path, options())).machine
       Turnstile.begin()
       for addition in 1...Self.additions {
         try Self.add(to: sum, until: Self.programEnd)

@@ -125,7 +125,7 @@
         try message.acknowledge()
         letters.signal { $0 += 1 }
       }
-      let lost = try BridgeStatus.place(Self.container(0, path, options())).machine
+      let lost = try BridgeStatus.identity(of: Self.container(0, path, options())).machine
       let peer = al.peer("bob")
       try Self.wait(until: end) { try peer.profile?.isRunning == true }
       _ = try Self.post(0, to: peer).waitForEnd(until: end)

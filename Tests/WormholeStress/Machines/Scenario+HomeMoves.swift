@@ -18,7 +18,7 @@
     func moveMember(_ container: SharedContainer, _ path: String) throws {
       let end = Self.programEnd
       let (bob, cy) = (try container.join(as: "bob"), try container.join(as: "cy"))
-      let other = try BridgeStatus.place(Self.container(1, path, options())).machine
+      let other = try BridgeStatus.identity(of: Self.container(1, path, options())).machine
       let isHandled = Monitor(false)
       let receiving = try Self.handleAll(as: bob) { number in
         Self.markHandled(number, path)

@@ -30,7 +30,7 @@
     ) throws {
       _ = try Bridge.addQueue(Self.jobs, of: container)
       let queue = try container.join(as: "al").queue(Self.jobs, of: Int.self)
-      let other = try BridgeStatus.place(Self.container(1, path, options())).machine
+      let other = try BridgeStatus.identity(of: Self.container(1, path, options())).machine
       var options = SendOptions()
       options.wantsOutcome = true
       _ = try queue.send(0, options)

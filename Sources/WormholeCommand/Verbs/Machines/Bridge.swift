@@ -241,7 +241,7 @@ extension Invocation {
       machine = try machineName(named)
       group = try groupName()
     } else {
-      let place = try BridgeStatus.place(open(create: false))
+      let place = try BridgeStatus.identity(of: open(create: false))
       (machine, group) = (place.machine, place.group)
     }
     let rights = try MachineRights(
