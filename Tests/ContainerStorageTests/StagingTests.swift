@@ -101,6 +101,26 @@ import WormholeSyscalls
     #expect(try staged() == [])
   }
 
+  /// A part that another tool has removed is opened again after the first failure.
+  @Test(arguments: ["free", "replacing", "unique"])
+  func aFileForAPartThatIsGoneIsStagedTwice(_ way: String) throws {
+    let container = try Container.open(path, options: .testing())
+    let home = try container.member("a")
+    try home.place([1], as: "x", in: .inbox)
+    #expect(try run("rm", ["-r", path + "/members/a/inbox"]).status == .exited(0))
+    let calls = try FaultPoints.with {
+      switch way {
+      case "replacing": try home.place([2], as: "y", in: .inbox, replacing: true)
+      case "unique":
+        _ = try home.place([2], as: "y", in: .inbox, durability: .process, unique: "u") { true }
+      default: try home.place([2], as: "y", in: .inbox)
+      }
+    }
+    #expect(calls.count { $0.hasPrefix("write ") } == 2, "\(calls)")
+    let names = try home.names(in: .inbox) { String(cString: $0) }
+    #expect(names == ["y"])
+  }
+
   /// In a container of a group the user's own folder is made when something is first staged.
   @Test func whatWasRemovedBeforeItWasUsedIsMadeAnew() throws {
     let folder = try TemporaryDirectory()

@@ -117,12 +117,13 @@ final class Staging: Sendable {
   ///   - isPrivate: whether only the owner may ever write to the file, in a group's container too.
   ///   - isGuarded: whether forked children must not inherit the file, because its lock has to
   ///     stay.
+  ///   - isRenewed: as for ``publish(_:sync:as:in:renewing:)``.
   func withFile<Result: ~Copyable>(
     _ bytes: UnsafeRawBufferPointer, sync: Bool = false, isPrivate: Bool = false,
-    isGuarded: Bool = false,
+    isGuarded: Bool = false, renewing isRenewed: (Errno) -> Bool = { _ in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    try retrying { () throws(Errno) in
+    try retrying(renewing: isRenewed) { () throws(Errno) in
       let name = freshName()
       let directory = try directory()
       let file = try directory.descriptor.open(
@@ -139,10 +140,11 @@ final class Staging: Sendable {
 
   func withFile<Result: ~Copyable>(
     _ bytes: [UInt8], sync: Bool = false, isPrivate: Bool = false,
+    renewing isRenewed: (Errno) -> Bool = { _ in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
-      try withFile(bytes, sync: sync, isPrivate: isPrivate, publish)
+      try withFile(bytes, sync: sync, isPrivate: isPrivate, renewing: isRenewed, publish)
     }
   }
 
@@ -369,13 +371,14 @@ final class Staging: Sendable {
   }
 
   private func retrying<Result: ~Copyable>(
-    _ body: () throws(Errno) -> Result
+    renewing isRenewed: (Errno) -> Bool = { _ in false }, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
     var tries = 0
     while true {
       do throws(Errno) {
         return try body()
       } catch {
+        if isRenewed(error) { continue }
         tries += 1
         guard error == .noSuchFile, tries < 10 else { throw error }
         _ = mend()

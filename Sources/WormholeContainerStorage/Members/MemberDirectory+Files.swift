@@ -24,16 +24,18 @@ extension MemberDirectory {
         return true
       }
     }
-    while true {
-      do throws(Errno) {
-        let directory = try self.part(part)
-        return try staging.withFile(bytes, sync: syncs) { staged, _ throws(Errno) in
-          try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
-        }
-      } catch {
-        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs) else { throw error }
-        isSecondTry = true
+    var directory = try self.part(part)
+    try staging.withFile(
+      bytes, sync: syncs,
+      renewing: { error in
+        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs),
+          let renewed = try? self.part(part)
+        else { return false }
+        (isSecondTry, directory) = (true, renewed)
+        return true
       }
+    ) { staged, _ throws(Errno) in
+      try staging.directory().descriptor.replace(staged, in: directory.descriptor, name)
     }
   }
 

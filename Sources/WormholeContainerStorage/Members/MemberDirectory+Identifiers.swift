@@ -20,9 +20,20 @@ extension MemberDirectory {
     isOver: () throws(Errno) -> Bool
   ) throws(Errno) -> Bool {
     let syncs = durability == .power && !Mutants.has(.noFileSync)
-    let (directory, files) = (try self.part(part), try self.part(.files))
+    var (directory, files) = (try self.part(part), try self.part(.files))
+    var isSecondTry = false
     let staging = container.staging
-    return try staging.withFile(bytes, sync: syncs) { staged, file throws(Errno) in
+    return try staging.withFile(
+      bytes, sync: syncs,
+      renewing: { error in
+        guard !isSecondTry, error == .noSuchFile,
+          [part, .files].filter({ forgetIfStale($0) }) != [],
+          let renewed = try? (self.part(part), self.part(.files))
+        else { return false }
+        (isSecondTry, directory, files) = (true, renewed.0, renewed.1)
+        return true
+      }
+    ) { staged, file throws(Errno) in
       // Closing is not enough: a child that is being spawned may have a copy of the descriptor.
       // Without unlocking, a process that settles the message soon could not release the name,
       // and the next sender could not take it.
