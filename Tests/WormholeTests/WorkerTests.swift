@@ -39,6 +39,28 @@ import WormholeSyscalls
     #expect(runs.all == [1, 2])
   }
 
+  /// The alarm has a thread already, and another thread would have to wake up.
+  @Test func theThreadOfTheAlarmMakesTheRun() {
+    let (requested, alarms) = (Heard<Int>(), Heard<Action>())
+    let worker = Worker { _ in
+      requested.add(1)
+    } ring: { _, call in
+      alarms.add(Action(call))
+    }
+    worker.begin { [runs] in runs.add(runs.count + 1) }
+    worker.trigger(at: .now + .seconds(3600))
+    #expect(runs.count == 0)
+    for alarm in alarms.all { alarm.perform() }
+    #expect(runs.all == [1])
+    #expect(requested.count == 0)
+    // A run that is requested already is not made twice.
+    worker.trigger()
+    worker.trigger(at: .now + .seconds(3600))
+    for alarm in alarms.all.suffix(1) { alarm.perform() }
+    #expect(runs.all == [1])
+    #expect(requested.count == 1)
+  }
+
   @Test func theCallersRunFollowsTheRunInProgress() throws {
     let gate = Gate()
     worker.begin { [runs] in

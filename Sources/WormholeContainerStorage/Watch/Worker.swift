@@ -44,7 +44,7 @@ package final class Worker: Sendable {
   ///   - followsNotices: whether a run with a notice as its trigger is made on the notifying
   ///     thread, if this thread can accept it: see ``Watcher/afterwards(_:)``.
   ///   - soon: makes the call that runs the task.
-  ///   - ring: calls a closure at a moment.
+  ///   - ring: calls a closure at a moment, on a thread on which the task may run.
   package init(
     followsNotices: Bool = false, soon: @escaping Runner,
     ring: @escaping @Sendable (Instant, @escaping @Sendable () -> Void) -> Void
@@ -111,10 +111,19 @@ package final class Worker: Sendable {
     guard isEarliest else { return false }
     ring(moment) { [weak self] in
       guard let self else { return }
-      state.withLock { $0.alarms.removeAll { $0 == moment } }
-      trigger()
+      runAlarm(of: moment)
     }
     return true
+  }
+
+  /// Runs the task on the thread of the alarm: no second thread need wake up.
+  private func runAlarm(of moment: Instant) {
+    perform(
+      state.withLock { state -> (@Sendable () -> Void)? in
+        state.alarms.removeAll { $0 == moment }
+        state.isTriggered = true
+        return state.phase == .idle ? state.next() : nil
+      })
   }
 
   /// As ``trigger(at:)``, a second from now: the pause before another attempt of a failed task, as
