@@ -8,7 +8,7 @@ import WormholeSyscalls
 
 /// A worker makes one run at a time, and after each trigger at least one run.
 @Suite(.blocking) struct WorkerTests {
-  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
+  private let worker = Worker(staysOffWatcher: true)
   private let runs = Heard<Int>()
 
   @Test func triggersDuringARunCauseOneMoreRun() throws {

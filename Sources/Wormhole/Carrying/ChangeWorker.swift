@@ -17,7 +17,7 @@ package final class ChangeWorker: Sendable {
 
   private let carrier: Carrier
   private let jobs = Monitor<[Job]>([])
-  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
+  private let worker = Worker(staysOffWatcher: true)
 
   package init(_ carrier: Carrier) {
     self.carrier = carrier

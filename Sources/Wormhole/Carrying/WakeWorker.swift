@@ -8,7 +8,7 @@ package final class WakeWorker: Sendable {
 
   private let peer: Peer
   private let answers = Monitor<[Answer]>([])
-  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
+  private let worker = Worker(staysOffWatcher: true)
 
   /// How long the program may take to join.
   package static let patience = Duration.seconds(30)

@@ -20,7 +20,7 @@ final class PresentedFile: Stoppable {
   private let arbiters: Arbiters
   private let gate = CallGate()
   /// On a queue of the presenter's own, because it calls file systems that may never return.
-  private let worker = Worker(on: WorkQueue(), staysOnQueue: true)
+  private let worker = Worker(staysOffWatcher: true)
   private let machine: Monitor<Machine>
   /// The registrations that are not forgotten; one registration at a time.
   private let places = Monitor<[Machine.Registration: Place]>([:])

@@ -36,8 +36,7 @@ final class PresenceFeed: Sendable {
   /// The kernel notifies before it releases the lock, and releases it within microseconds; but the
   /// ending thread may be delayed.
   private static let pauses = [1, 2, 5, 10, 20, 50, 100, 200, 500]
-  private static let queue = WorkQueue()
-  private let worker = Worker(on: PresenceFeed.queue, staysOnQueue: true)
+  private let worker = Worker(staysOffWatcher: true)
 
   init(
     _ name: String, _ escaped: String, in folder: Container.Folder, _ storage: Container,

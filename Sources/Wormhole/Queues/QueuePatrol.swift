@@ -28,7 +28,7 @@ final class QueuePatrol: Sendable {
     self.queue = queue
     self.own = own
     self.container = container
-    worker = Worker(on: WorkQueue(), staysOnQueue: true, container.options.time)
+    worker = Worker(staysOffWatcher: true, container.options.time)
     workers = NoticedFolder(worker)
   }
 

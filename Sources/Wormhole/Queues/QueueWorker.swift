@@ -80,7 +80,7 @@ final class QueueWorker: Stoppable {
       supersession: "the handling deadline has passed, and the message is another worker's")
     keys = KeyClaims(queue)
     due = DueMessages(queue, container, epoch: epoch)
-    runner = Worker(on: WorkQueue(), container.options.time)
+    runner = Worker(staysOffWatcher: false, container.options.time)
     // Two workers do not return a message under the same name.
     let first = UInt64(own.escaped.prefix(8), radix: 16) ?? 0
     state.withLock { $0.lastClaim = Int(first) % ClaimedName.lastClaim }

@@ -84,7 +84,7 @@ final class Pump: Stoppable {
   init(_ mailbox: Mailbox, _ kinds: Set<String>?) throws(WormholeError) {
     self.mailbox = mailbox
     try TaskPool.start("receive as", mailbox.home.name)
-    runner = Worker(on: WorkQueue(), mailbox.container.options.time)
+    runner = Worker(staysOffWatcher: false, mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds)
     // The worker retains this pump until the pump is stopped.
     runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }

@@ -103,7 +103,7 @@ final class Receiver: Stoppable {
     self.acknowledgement = acknowledgement
     self.queue = queue
     self.handler = handler
-    runner = Worker(on: WorkQueue(), staysOnQueue: queue != nil, mailbox.container.options.time)
+    runner = Worker(staysOffWatcher: queue != nil, mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds, takesFiles: takesFiles)
   }
 

@@ -223,7 +223,7 @@ private final class CallLimit: Sendable {
   init(_ limit: Duration, _ mailbox: Mailbox) {
     self.limit = limit
     self.mailbox = mailbox
-    worker = Worker(on: WorkQueue(), mailbox.container.options.time)
+    worker = Worker(staysOffWatcher: false, mailbox.container.options.time)
     worker.begin { [weak self] in self?.look() }
   }
 

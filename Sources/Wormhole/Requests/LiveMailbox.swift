@@ -23,12 +23,12 @@ final class LiveMailbox: Service {
   private let machine: Monitor<Machine>
   /// One listing of the folder at a time: all listings share the descriptor's read offset.
   private let listing = Monitor(0)
-  private let relisting = Worker(on: WorkQueue())
+  private let relisting = Worker(staysOffWatcher: false)
   /// Only losses go to its worker, which lists: names go to the state machine at once.
   private let notices: NoticedFolder
-  private let answerRunner = Worker(on: WorkQueue())
+  private let answerRunner = Worker(staysOffWatcher: false)
   private let takingAnswers = Monitor(0)
-  private let otherRunner = Worker(on: WorkQueue())
+  private let otherRunner = Worker(staysOffWatcher: false)
   let askers: LiveFolders
   /// The subscriptions, each until it is stopped or the member leaves.
   let begun: ActiveSubscriptions

@@ -49,7 +49,7 @@ final class PendingReplies: Sendable {
 
   init(_ time: MailTime) {
     self.time = time
-    worker = Worker(on: WorkQueue(), staysOnQueue: true, time)
+    worker = Worker(staysOffWatcher: true, time)
     worker.begin { [weak self] in self?.endLate() }
   }
 

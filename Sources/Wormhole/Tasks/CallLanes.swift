@@ -25,7 +25,7 @@ final class CallLanes: Sendable {
   private let worker: Worker
 
   /// - Parameter worker: ends the calls whose deadline has passed.
-  init(_ threads: CallThreads, _ worker: Worker = Worker(on: WorkQueue(), staysOnQueue: true)) {
+  init(_ threads: CallThreads, _ worker: Worker = Worker(staysOffWatcher: true)) {
     self.threads = threads
     self.worker = worker
     worker.begin { [weak self] in self?.expire() }

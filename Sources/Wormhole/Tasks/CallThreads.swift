@@ -17,7 +17,7 @@ final class CallThreads: Sendable {
   static let holding = CallThreads(most: 4096)
   /// For calls that never wait, and must not queue behind waiting calls.
   static let quick = CallThreads(most: 8)
-  /// For work without a waiting caller: the work of a `WorkQueue`, and later calls.
+  /// For work without a waiting caller: the work of a `WorkQueue` or `Worker`, and later calls.
   ///
   /// A forked child has its own.
   static var background: CallThreads { backgrounds.current }
@@ -117,6 +117,14 @@ final class CallThreads: Sendable {
     }
     if needsThread { begin() }
     return ticket
+  }
+
+  /// Makes a call on the thread that notifies of changes, once all listeners are notified.
+  ///
+  /// If the caller is another thread, or the notifying thread has enough work, a thread for work
+  /// without a waiting caller makes the call.
+  static func addAfterTelling(_ call: @escaping @Sendable () -> Void) {
+    if !Watcher.shared.afterwards(call) { background.add(call) }
   }
 
   /// Cancels a later call, unless the call has begun.

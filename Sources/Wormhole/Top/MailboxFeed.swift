@@ -56,7 +56,7 @@ package final class MailboxFeed: Sendable {
     path = [folder.rawValue, home.escaped]
     self.handler = handler
     state = Monitor(State(tellsWorkers: isNew))
-    comparison = Worker(on: WorkQueue(), staysOnQueue: true, container.options.time)
+    comparison = Worker(staysOffWatcher: true, container.options.time)
     let parts: [MemberDirectory.Part] =
       folder == .queues
       ? [.inbox, .later, .claimed, .dead] : [.inbox, .later, .claimed, .dead, .context]

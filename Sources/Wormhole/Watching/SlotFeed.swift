@@ -76,7 +76,7 @@ final class SlotFeed: Sendable {
     guard !Mutants.has(.noExpiryAlarm), !until.timeIntervalSinceReferenceDate.isNaN else { return }
     let worker = alarm.withLock { alarm in
       if let alarm { return alarm }
-      let worker = Worker(on: WorkQueue(), time)
+      let worker = Worker(staysOffWatcher: false, time)
       worker.begin { [weak self] in self?.signal() }
       alarm = worker
       return worker
