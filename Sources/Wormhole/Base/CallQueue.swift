@@ -21,7 +21,7 @@ extension CallQueue {
   ///
   /// If the caller is another thread, or the notifying thread has enough work, the call is made
   /// soon.
-  func afterTelling(_ call: @escaping @Sendable () -> Void) {
+  fileprivate func afterTelling(_ call: @escaping @Sendable () -> Void) {
     if !Watcher.shared.afterwards(call) { soon(call) }
   }
 }

@@ -51,7 +51,6 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
   }
 
   private let state = Monitor(State())
-  private let queue = WorkQueue()
   private let peer: Peer
   private let options: SendOptions
   private let sent: (@Sendable (Int) -> Void)?
@@ -76,7 +75,7 @@ private final class SendBuffer<Element: Encodable & Sendable>: Sendable {
       state.waiting.append(element)
       return !exchange(&state.isWriting, with: true)
     }
-    if begins { queue.soon { self.write() } }
+    if begins { CallThreads.background.add { self.write() } }
     await wait { $0.waiting.count < self.limit }
     return state.withLock { $0.failure == nil }
   }

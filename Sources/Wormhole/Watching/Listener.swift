@@ -33,9 +33,9 @@ final class WatchResult: Sendable {
 ///
 /// A change notice is only recorded. Once all listeners are notified, this listener reads the
 /// changes. It does so on the watcher's thread, if another thread is free to wait for notices, and
-/// otherwise on its own queue: so no other listener waits. The handler is called on the same
-/// thread, unless the handler has a queue. The listener is retained until it is stopped, by its
-/// owner or by the subscriptions of an instance.
+/// otherwise on a `wormhole-call` thread: so no other listener waits. The machine permits one
+/// reading at a time. The handler is called on the same thread, unless the handler has a queue. The
+/// listener is retained until it is stopped, by its owner or by the subscriptions of an instance.
 final class Listener: Stoppable {
   // The layout of a checked continuation is known at run time only, so each use of the machine's
   // state would look it up. The machine resumes each waiting task once.
@@ -61,7 +61,6 @@ final class Listener: Stoppable {
   private let threadHold = Monitor<ThreadHold?>(nil)
   /// The watch that finds further sources, if any.
   private let finder = Monitor<FolderWatch?>(nil)
-  private let queue = WorkQueue()
   private let handlerQueue: DispatchQueue?
   let owner = ProcessCopy.current
   private let handler: (@Sendable (WatchResult) -> Void)?
@@ -180,7 +179,7 @@ final class Listener: Stoppable {
   private func perform(_ action: Machine.Action) {
     switch action {
     case .none: break
-    case .look: queue.afterTelling { self.look() }
+    case .look: CallThreads.addAfterTelling { self.look() }
     case .end(let waiter): waiter.resume(returning: nil)
     }
   }
@@ -232,7 +231,7 @@ final class Listener: Stoppable {
   /// name for lack of a resource.
   private func lookLater(at name: String) {
     guard state.withLock({ $0.retried.insert(name).inserted }) else { return }
-    queue.soon(after: .seconds(1)) { [weak self] in
+    CallThreads.background.add(at: .now + .seconds(1)) { [weak self] in
       guard let self else { return }
       state.withLock { _ = $0.retried.remove(name) }
       change(name)
