@@ -45,8 +45,17 @@ public struct DarwinNotification: Hashable, Sendable {
     return cancellable
   }
 
-  /// Does the same on the main queue, for a caller that receives no error: a watch that the system
-  /// refuses is tried again.
+  /// Calls a handler that does not wait on the thread that notices the posts.
+  func observeHere(
+    _ handler: @escaping @Sendable () -> Void
+  ) throws(WormholeError) -> AnyCancellable {
+    let observation = DarwinObservation(name, handler)
+    try observation.watch()
+    return AnyCancellable { observation.cancel() }
+  }
+
+  /// Does the same as ``observe(on:_:)`` on the main queue, for a caller that receives no error: a
+  /// watch that the system refuses is tried again.
   ///
   /// - Returns: nil if no watch will ever be possible.
   func observe(

@@ -96,7 +96,8 @@ private enum NotifyTokens {
     }
     token.pointee = number
     let observation = SilentCall.attempt {
-      try DarwinNotification(String(cString: name)).observe(on: queue) { posted(number, gate) }
+      // A post continues to the user's queue, and does not wait for it.
+      try DarwinNotification(String(cString: name)).observeHere { posted(number, gate) }
     }
     guard let observation else {
       _ = cancel(number)
@@ -106,9 +107,6 @@ private enum NotifyTokens {
     state.withLock { $0.registrations[number]?.observation = observation }
     return UInt32(NOTIFY_STATUS_OK)
   }
-
-  /// Posts arrive on this queue, which does not wait, and continue to the users' queues.
-  private static let queue = DispatchQueue(label: "wormhole.notify")
 
   static func posted(_ token: Int32) {
     state.withLock { $0.registrations[token]?.isPosted = true }

@@ -2,6 +2,7 @@ package import Dispatch
 internal import Synchronization
 internal import Wormhole
 internal import WormholeContainerStorage
+internal import WormholeSyscalls
 
 /// A queue on which a drop-in module calls its user's closures.
 ///
@@ -15,7 +16,9 @@ package final class CallbackQueue: Sendable {
   private let given = Atomic<Int>(0)
   private let begun = Atomic<Int>(0)
   private let isWatched = Atomic<Bool>(false)
-  private static let clock = DispatchQueue(label: "wormhole.dropins.clock")
+  /// The number of closures that must have started by the pending check.
+  private let mark = Atomic<Int>(0)
+  private let check = Worker(staysOffWatcher: true)
 
   /// - Parameters:
   ///   - queue: the queue on which closures are called.
@@ -23,6 +26,8 @@ package final class CallbackQueue: Sendable {
   package init(_ queue: DispatchQueue = .main, for what: String) {
     self.queue = queue
     self.what = what
+    // A closure that waits for the queue retains this object, and with it the check.
+    check.begin { [weak self] in self?.look() }
   }
 
   /// Calls a closure on the queue, after the closures given before.
@@ -40,18 +45,20 @@ package final class CallbackQueue: Sendable {
   /// Only one check is pending at a time, because one check per call would cost as much as the
   /// call.
   private func watch() {
-    let mark = given.load(ordering: .relaxed)
-    Self.clock.soon(after: .seconds(Self.patience)) { [self] in
-      // Told once: it stays watched.
-      guard begun.load(ordering: .relaxed) >= mark else { return tell() }
-      // The loads and stores here and in `call` have one order for all threads: a call finds no
-      // pending check, or this check counts the call.
-      isWatched.store(false, ordering: .sequentiallyConsistent)
-      guard begun.load(ordering: .relaxed) < given.load(ordering: .sequentiallyConsistent),
-        !isWatched.exchange(true, ordering: .sequentiallyConsistent)
-      else { return }
-      watch()
-    }
+    mark.store(given.load(ordering: .relaxed), ordering: .relaxed)
+    check.trigger(at: .now + .seconds(Self.patience))
+  }
+
+  private func look() {
+    // Told once: it stays watched.
+    guard begun.load(ordering: .relaxed) >= mark.load(ordering: .relaxed) else { return tell() }
+    // The loads and stores here and in `call` have one order for all threads: a call finds no
+    // pending check, or this check counts the call.
+    isWatched.store(false, ordering: .sequentiallyConsistent)
+    guard begun.load(ordering: .relaxed) < given.load(ordering: .sequentiallyConsistent),
+      !isWatched.exchange(true, ordering: .sequentiallyConsistent)
+    else { return }
+    watch()
   }
 
   private func tell() {

@@ -1,4 +1,3 @@
-internal import Dispatch
 public import Wormhole
 internal import WormholeSyscalls
 
@@ -49,7 +48,7 @@ public final class Link: Sendable {
   /// The plan of the faults.
   public let plan: LinkPlan
   private let time: MailTime
-  private let queue = DispatchQueue(label: "wormhole.link")
+  private let queue = WorkQueue()
   private let state = Monitor(State())
   /// The connection between processes: in the test, the channel of its cuts; elsewhere, the watch
   /// on it.
