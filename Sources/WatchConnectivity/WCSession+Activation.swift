@@ -41,7 +41,7 @@ extension WCSession {
   /// Performs the actions that follow an event; on the `work` queue.
   private func advance(_ event: (inout State) -> [SessionMachine.Action]) {
     for action in state.withLock(event) { perform(action) }
-    observers.review(self)
+    observers.review()
   }
 
   private func perform(_ action: SessionMachine.Action) {
@@ -218,7 +218,7 @@ extension WCSession {
 
   /// Notifies the delegate of all changes since the previous report.
   func report() {
-    defer { observers.review(self) }
+    defer { observers.review() }
     guard activationState == .activated, let part, let opened = state.withLock({ $0.opened })
     else { return }
     do throws(WormholeError) {

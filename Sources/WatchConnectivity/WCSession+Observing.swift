@@ -1,5 +1,7 @@
 internal import Dispatch
 public import Foundation
+internal import Wormhole
+internal import WormholeContainerStorage
 internal import WormholeDropIns
 internal import WormholeSyscalls
 
@@ -66,10 +68,12 @@ public final class NSKeyValueObservation: NSObject, Sendable {
 
 /// The observers of a session's properties.
 ///
-/// Whenever the session may have changed, each observer reads its property on one queue, and is
-/// called if the value is another one.
+/// Whenever the session may have changed, a worker has each observer read its property, one after
+/// the other, and an observer is called if the value is another one.
 final class SessionObservers: Sendable {
-  private let queue = DispatchQueue(label: "wormhole.watchconnectivity.observers")
+  // On no queue of the session: the `work` queue may wait for a callback that waits for an
+  // observer, and a handler that blocks its queue must not delay the handlers of actors.
+  private let worker = Worker(staysOffWatcher: true)
   private let checks = Monitor((last: 0, checks: [Int: Check]()))
 
   struct Check: Sendable { let run: @Sendable (WCSession) -> Void }
@@ -86,14 +90,18 @@ final class SessionObservers: Sendable {
     }
   }
 
-  /// Compares all observed values; returns before.
-  func review(_ session: WCSession) {
-    guard checks.withLock({ !$0.checks.isEmpty }) else { return }
-    queue.async { [weak session] in
-      guard let session else { return }
+  func begin(for session: WCSession) {
+    worker.begin { [weak self, weak session] in
+      guard let self, let session else { return }
       let checks = self.checks.withLock { $0.checks }.sorted { $0.key < $1.key }
       for (_, check) in checks { check.run(session) }
     }
+  }
+
+  /// Compares all observed values; returns before.
+  func review() {
+    guard checks.withLock({ !$0.checks.isEmpty }) else { return }
+    worker.trigger()
   }
 
   /// The queue on which handlers are called that no actor isolates.
@@ -134,7 +142,7 @@ extension WCSession {
         }
       })
     // A change between the first reading and the addition.
-    observers.review(self)
+    observers.review()
     return NSKeyValueObservation(
       AnyCancellable {
         gate.close()

@@ -93,6 +93,7 @@ public class WCSession: NSObject, @unchecked Sendable {
     pairingReader = Worker(on: work, staysOnQueue: true)
     super.init()
     pairingReader.begin { [weak self] in self?.pairingChanged() }
+    observers.begin(for: self)
   }
 
   /// Creates a session beside others in one process, for tests.

@@ -44,7 +44,7 @@ import WormholeSyscalls
         let isFirst = isRefused.withLock { exchange(&$0, with: false) }
         FaultPoints.with(isFirst ? [rule] : []) { values.add(session.isPaired) }
       })
-    sides.phone.observers.review(sides.phone)
+    sides.phone.observers.review()
     try values.wait("the second reading") { $0.count > 1 }
     #expect(Array(values.all.prefix(2)) == [false, true])
     check.cancel()
@@ -73,16 +73,31 @@ import WormholeSyscalls
     let tokens = (1...20).map { number in
       session.observers.add(SessionObservers.Check { _ in calls.add(number) })
     }
-    session.observers.review(session)
+    session.observers.review()
     try calls.wait("all") { $0.count == 20 }
     #expect(calls.all == Array(1...20))
     for token in tokens.prefix(19) { token.cancel() }
-    session.observers.review(session)
+    session.observers.review()
     try calls.wait("the last") { $0.count > 20 }
     #expect(calls.all.suffix(1) == [20])
     #expect(calls.count == 21)
     for token in tokens { token.cancel() }
     withExtendedLifetime(session) {}
+  }
+
+  /// The `work` queue may wait for a callback that waits for an observer.
+  @Test func observersReadWhileTheQueuesOfTheSessionAreBlocked() throws {
+    let (session, readings) = (WCSession(part: nil), Heard<Int>())
+    session.work.suspend()
+    session.observers.calls.suspend()
+    defer {
+      session.observers.calls.resume()
+      session.work.resume()
+    }
+    let token = session.observers.add(SessionObservers.Check { _ in readings.add(1) })
+    session.observers.review()
+    try readings.wait("a reading") { !$0.isEmpty }
+    token.cancel()
   }
 
   // MARK: Directories
