@@ -33,8 +33,7 @@ enum ContextName {
 final class ContextInbox: Service {
   let container: SharedContainer
   private let home: MemberDirectory
-  private let queue = WorkQueue()
-  private let worker: Worker
+  private let worker = Worker(staysOffWatcher: true)
   private let folder: NoticedFolder
   private let listeners = Monitor<[ObjectIdentifier: MemberListener<Context>]>(
     [:])
@@ -46,7 +45,6 @@ final class ContextInbox: Service {
   init(_ container: SharedContainer, _ home: MemberDirectory) {
     self.container = container
     self.home = home
-    worker = Worker(on: queue, staysOnQueue: true)
     folder = NoticedFolder(worker)
     worker.begin { [weak self] in self?.look() }
   }
@@ -97,9 +95,9 @@ final class ContextInbox: Service {
   func beingTold(by from: String) -> Context? { told.withLock { $0[from] } }
 
   /// Waits until delivered contexts have their received name.
-  func settle() { queue.wait {} }
+  func settle() { worker.drain() }
 
-  // MARK: On the queue
+  // MARK: In a run of the worker
 
   private func look() {
     var senders: Set<String> = []
