@@ -14,7 +14,7 @@ import WormholeSyscalls
   private func waiter(_ number: Int, _ patience: Patience = .unlimited) throws -> Thread {
     let before = queue.waitingCount
     let thread = try Thread("waiter") { [queue, heard] in
-      guard queue.take(patience, now: { .now }) else { return heard.add(-number) }
+      guard queue.take(patience) else { return heard.add(-number) }
       heard.add(number)
       queue.giveBack()
     }
@@ -51,9 +51,7 @@ import WormholeSyscalls
     for round in 1...200 {
       #expect(queue.tryTake(), "round \(round)")
       let late = try Thread("late") { [queue] in
-        if queue.take(Patience(until: .now + .microseconds(300)), now: { .now }) {
-          queue.giveBack()
-        }
+        if queue.take(Patience(within: .microseconds(300))) { queue.giveBack() }
       }
       let _: Void? = Monitor(()).wait(until: .now + .microseconds(200 + round)) { _ in nil }
       queue.giveBack()

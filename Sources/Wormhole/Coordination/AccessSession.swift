@@ -144,7 +144,7 @@ final class AccessSession: Sendable {
     // Notify before leaving. If this process dies earlier, the process that removes its access file
     // notifies the presenters. After the access has left, no process would.
     let options = executors.first?.room.container.options
-    let notified = options?.environment.now()
+    let notified = Instant.now
     presenters.end(wrote: true, moves: held.moves)
     for executor in all {
       do throws(WormholeError) {
@@ -158,7 +158,7 @@ final class AccessSession: Sendable {
     }
     // If this process was suspended since the notice, the access of a presenter that wanted to read
     // the change was refused with `stopped`.
-    if let options, let notified, options.environment.now() - notified > options.lease,
+    if let options, Instant.now - notified > options.lease,
       !Mutants.has(.tellOnce)
     {
       presenters.end(wrote: true, moves: held.moves)

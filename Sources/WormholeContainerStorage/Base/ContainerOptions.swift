@@ -54,5 +54,10 @@ package struct Patience: Sendable {
     self.cancellation = cancellation
   }
 
+  /// The timeout of a call that begins now.
+  package init(within timeout: Duration, cancellation: CancellationFlag? = nil) {
+    self.init(until: .now + timeout, cancellation: cancellation)
+  }
+
   package static let unlimited = Patience()
 }

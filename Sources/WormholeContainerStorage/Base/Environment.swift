@@ -1,8 +1,12 @@
-package import WormholeSyscalls
+internal import WormholeSyscalls
 
-/// All external inputs of a container in a single type, under the control of tests.
+/// The external inputs of a container in a single type, under the control of tests.
+///
+/// The monotonic clock is not an input: `Instant.now` is the only clock of this module for leases,
+/// ages and deadlines. The kernel ends the waits of threads by the same clock, so a second clock
+/// for deadlines could only disagree with the waits. A schedule of the stress program replaces the
+/// clock below all callers, where the clock is read.
 package struct Environment: Sendable {
-  package var now: @Sendable () -> Instant = { Instant.now }
   /// Nanoseconds since boot, the same for all processes of the machine.
   package var sinceBoot: @Sendable () -> Int64 = { Clocks.sinceBoot }
   /// Nanoseconds since 1970.

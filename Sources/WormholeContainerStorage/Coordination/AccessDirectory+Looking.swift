@@ -66,7 +66,7 @@ extension AccessDirectory {
 
   /// Returns how long the process's heartbeat has stopped, as far as this process has checked.
   private func observe(_ process: String, _ mark: HolderMark) -> Duration {
-    let now = container.options.environment.now()
+    let now = Instant.now
     return standing.withLock { standing in
       // Ended processes are never checked again.
       if standing.count > 256 { standing = [:] }

@@ -256,7 +256,7 @@ package struct AskedProcesses {
     guard let home = room.openHome else { return false }
     guard let mark = try? room.mark(of: process, in: home) else { return !room.lives(process) }
     if room.stopped.withLock({ $0[process] == mark }) { return true }
-    let now = room.container.options.environment.now()
+    let now = Instant.now
     var own = seen[process] ?? LeaseObservation(lease: room.container.options.lease, now: now)
     let stoodStill = own.stoodStill(mark, at: now)
     seen[process] = own

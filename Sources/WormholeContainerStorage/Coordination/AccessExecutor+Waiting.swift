@@ -101,11 +101,11 @@ extension AccessExecutor {
 
   /// Whether the deadline has passed or the wait is cancelled.
   var isOver: () -> Bool {
-    { [patience, container] in patience.hasEnded(at: container.options.environment.now()) }
+    { [patience] in patience.hasEnded(at: .now) }
   }
 
   func sleep() throws -> AccessMachine<AccessName>.Event {
-    let now = container.options.environment.now()
+    let now = Instant.now
     if patience.hasEnded(at: now) { return .gaveUp }
     room.observe(machine.blockers.dropLast().reversed(), in: try open())
     // An access with many blockers is not the next one: the first waiters notice a suspended

@@ -198,7 +198,7 @@ package final class AccessExecutor: @unchecked Sendable {
   private func takeLock() throws -> AccessMachine<AccessName>.Event {
     let slot = room.slot
     room.removeLeftovers(isOver: isOver)
-    guard slot.turns.take(patience, now: container.options.environment.now) else { throw tooLate() }
+    guard slot.turns.take(patience) else { throw tooLate() }
     slot.lookAtName()
     var policy = container.policy
     policy.asksWhoWasLast = true

@@ -15,7 +15,7 @@ extension Slot {
       return .put(bytes)
     }
     var executor = LockExecutor(self, container.policy, .unlimited, "tidy \(title)")
-    guard turns.take(.unlimited, now: container.options.environment.now) else { return }
+    guard turns.take(.unlimited) else { return }
     defer { turns.giveBack() }
     guard executor.advance(.begin) == .run else { return }
     defer { _ = executor.advance(.unchanged) }

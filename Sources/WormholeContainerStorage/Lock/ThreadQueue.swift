@@ -21,7 +21,7 @@ final class ThreadQueue: Sendable {
   var waitingCount: Int { monitor.withLock { $0.queue.count } }
 
   /// Waits for the thread's turn; false if the deadline passed or the wait was cancelled first.
-  func take(_ patience: Patience, now: () -> Instant) -> Bool {
+  func take(_ patience: Patience) -> Bool {
     let waiting = monitor.withLock { state -> (waiter: Waiter, before: Int)? in
       guard state.isTaken else {
         state.isTaken = true
@@ -37,7 +37,7 @@ final class ThreadQueue: Sendable {
     while true {
       let look = min(patience.deadline ?? .distantFuture, .now + tick)
       if waiter.hasTurn.wait(until: look, { $0 ? true : nil }) == true { return true }
-      guard patience.hasEnded(at: now()) else { continue }
+      guard patience.hasEnded(at: .now) else { continue }
       let hasLeft = monitor.withLock { state in
         guard let index = state.queue.firstIndex(where: { $0 === waiter }) else { return false }
         state.queue.remove(at: index)

@@ -31,7 +31,7 @@ extension MemberDirectory {
       let slot = Slot(
         container: container, folder: .system, name: Self.presenceName,
         try Container.escape(Self.presenceName), isInnermost: true)
-      let patience = Patience(until: container.options.environment.now() + Self.patience)
+      let patience = Patience(within: Self.patience)
       return try slot.fenced("replace the presence of '\(name)' under", patience) {
         staging throws(Errno) in
         try replacePresence(old, by: staging.descriptor)

@@ -112,7 +112,7 @@ extension Container {
   /// process decides.
   private func settleEpoch(_ boot: String, _ slot: Slot) throws(WormholeError) {
     let environment = options.environment
-    let patience = Patience(until: environment.now() + .seconds(10))
+    let patience = Patience(within: .seconds(10))
     let operation = "record the boot of the host in"
     do {
       if !Mutants.has(.decideAtOnce) {

@@ -70,7 +70,7 @@ extension Commit {
   }
 
   private mutating func keptIsOld(_ old: FileStatus?) -> Bool {
-    let now = container.options.environment.now()
+    let now = Instant.now
     if now.nanoseconds < directory.keptFresh.load(ordering: .relaxed) { return false }
     guard let status = try? directory.descriptor.status(of: Slot.File.kept.name),
       status.kind == .regular
@@ -96,9 +96,8 @@ extension Commit {
   /// stays as it is, and other processes sync earlier than they have to.
   func renewKept(_ time: Int64) {
     try? staging.descriptor.setModified(of: Self.next, to: time)
-    let environment = container.options.environment
-    let age = Duration.nanoseconds(environment.sinceEpoch() - time)
-    noteFresh(until: environment.now() + (container.options.keptAge - age))
+    let age = Duration.nanoseconds(container.options.environment.sinceEpoch() - time)
+    noteFresh(until: .now + (container.options.keptAge - age))
   }
 
   private func noteFresh(until moment: Instant) {

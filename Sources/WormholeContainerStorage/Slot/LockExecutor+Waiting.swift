@@ -8,26 +8,25 @@ extension LockExecutor {
   mutating func wait(_ generation: Int) throws(Errno) -> LockMachine.Event {
     let file = state.file!
     defer { WaiterFlag.withdraw(from: file.file) }
-    let now = slot.container.options.environment.now
     // On every exit: no caller would use a lock that the thread gets later.
     defer { file.giveUp() }
     try file.request()
     var observation = LeaseObservation<HolderMark>(
-      lease: policy.lease ?? .seconds(1_000_000_000), now: now())
+      lease: policy.lease ?? .seconds(1_000_000_000), now: .now)
     while true {
       WaiterFlag.leave(in: file.file)
-      let look = min(patience.deadline ?? .distantFuture, now() + observation.interval)
+      let look = min(patience.deadline ?? .distantFuture, .now + observation.interval)
       if try file.wait(until: look) {
         state.stint.begin()
         return .locked
       }
-      if patience.hasEnded(at: now()) {
+      if patience.hasEnded(at: .now) {
         giveUp()
         return .gaveUp
       }
       if try isThere(generation + 1) { return .newer }
       let mark = try HolderMark(in: file.file)
-      if observation.stoodStill(mark, at: now()), policy.lease != nil { return .stoodStill }
+      if observation.stoodStill(mark, at: .now), policy.lease != nil { return .stoodStill }
     }
   }
 

@@ -20,7 +20,6 @@ struct LockExecutor {
   /// The first error; later errors during clean-up are not reported.
   private(set) var failure: WormholeError?
 
-  private var environment: Environment { slot.container.options.environment }
   var staging: OpenDirectory { state.staging! }
   var directory: SlotDirectory { state.directory! }
 
@@ -364,7 +363,7 @@ struct LockExecutor {
         guard [.directoryNotEmpty, .busy].contains(error) else { throw error }
         // A superseded holder may stage once more, before it notices.
         tries += 1
-        guard tries >= 100 || patience.hasEnded(at: environment.now()) else { continue }
+        guard tries >= 100 || patience.hasEnded(at: .now) else { continue }
         let place = (try? state.locks!.descriptor.fileSystem()).map { " (\($0.name))" } ?? ""
         fail(
           WormholeError(
@@ -390,7 +389,7 @@ struct LockExecutor {
     try mark.write(to: state.file!.file)
     tenure = try slot.container.leases.begin(
       mark, in: state.file!.file, lease: slot.container.shownLease, cap: policy.cap,
-      at: environment.now())
+      at: .now)
     return .marked
   }
 

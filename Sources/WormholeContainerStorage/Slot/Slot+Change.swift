@@ -101,7 +101,7 @@ extension Slot {
         because: "the call was made inside an update of the same container",
         hint: "return from the update first, or update several channels in one call")
     }
-    guard turns.take(patience, now: container.options.environment.now) else {
+    guard turns.take(patience) else {
       let cancelled = patience.cancellation?.isCancelled == true
       throw WormholeError(
         cancelled ? .cancelled : .timedOut, operation(), name,
