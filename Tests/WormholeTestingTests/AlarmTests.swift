@@ -64,4 +64,19 @@ import WormholeTesting
     #expect(clock.alarms <= 3)
     worker.end()
   }
+
+  /// The host's clock is an hour behind the clock of the alarm.
+  @Test func aRetryWaitsOnTheClockOfTheAlarm() async throws {
+    let clock = TestClock()
+    clock.advance(by: .seconds(3600))
+    let worker = Worker(on: WorkQueue(), staysOnQueue: true, MailTime(moved: clock))
+    let runs = Heard<Int>()
+    worker.begin { runs.add(1) }
+    worker.retry()
+    #expect(clock.untilNextAlarm == Duration.seconds(1))
+    clock.advance(by: .seconds(1))
+    try await eventually("it has run") { runs.count == 1 }
+    #expect(clock.alarms == 0)
+    worker.end()
+  }
 }

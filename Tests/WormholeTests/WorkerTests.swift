@@ -44,6 +44,8 @@ import WormholeSyscalls
     let (requested, alarms) = (Heard<Int>(), Heard<Action>())
     let worker = Worker { _ in
       requested.add(1)
+    } now: {
+      .now
     } ring: { _, call in
       alarms.add(Action(call))
     }

@@ -16,14 +16,6 @@ extension CallQueue {
   package func soon(after pause: Duration, _ call: @escaping @Sendable () -> Void) {
     later(.now + pause, call)
   }
-
-  /// Makes a call on the thread that notifies of changes, once all listeners are notified.
-  ///
-  /// If the caller is another thread, or the notifying thread has enough work, the call is made
-  /// soon.
-  fileprivate func afterTelling(_ call: @escaping @Sendable () -> Void) {
-    if !Watcher.shared.afterwards(call) { soon(call) }
-  }
 }
 
 extension Worker {
@@ -42,6 +34,8 @@ extension Worker {
   ) {
     self.init(followsNotices: !staysOnQueue) {
       queue.soon($0)
+    } now: {
+      time.now
     } ring: {
       time.ring(at: $0, on: queue, $1)
     }

@@ -239,8 +239,10 @@ extension Worker {
   ///     may wait for other threads.
   ///   - time: the clock of the alarm.
   package convenience init(staysOffWatcher: Bool, _ time: MailTime = MailTime()) {
-    self.init {
-      if staysOffWatcher { CallThreads.background.add($0) } else { CallThreads.addAfterTelling($0) }
+    self.init(followsNotices: !staysOffWatcher) {
+      CallThreads.background.add($0)
+    } now: {
+      time.now
     } ring: { moment, call in
       guard let clock = time.moved else {
         CallThreads.background.add(at: moment, call)
@@ -310,7 +312,7 @@ struct LaterCalls {
   }
 
   mutating func remove(_ ticket: LaterCallID) -> Action? {
-    var index = index(of: ticket.moment)
+    var index = self.index(of: ticket.moment)
     while index < entries.count, entries[index].moment == ticket.moment {
       if entries[index].number == ticket.number { return entries.remove(at: index).call }
       index += 1

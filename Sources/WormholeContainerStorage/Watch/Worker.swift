@@ -35,6 +35,7 @@ package final class Worker: Sendable {
   private let state = Monitor(State())
   private let followsNotices: Bool
   private let soon: Runner
+  private let now: @Sendable () -> Instant
   private let ring: @Sendable (Instant, @escaping @Sendable () -> Void) -> Void
 
   /// Makes a call soon, and does not wait for the call.
@@ -44,13 +45,15 @@ package final class Worker: Sendable {
   ///   - followsNotices: whether a run with a notice as its trigger is made on the notifying
   ///     thread, if this thread can accept it: see ``Watcher/afterwards(_:)``.
   ///   - soon: makes the call that runs the task.
-  ///   - ring: calls a closure at a moment, on a thread on which the task may run.
+  ///   - now: reads the clock of the alarm.
+  ///   - ring: calls a closure at a moment of this clock, on a thread on which the task may run.
   package init(
-    followsNotices: Bool = false, soon: @escaping Runner,
+    followsNotices: Bool = false, soon: @escaping Runner, now: @escaping @Sendable () -> Instant,
     ring: @escaping @Sendable (Instant, @escaping @Sendable () -> Void) -> Void
   ) {
     self.followsNotices = followsNotices
     self.soon = soon
+    self.now = now
     self.ring = ring
   }
 
@@ -58,6 +61,8 @@ package final class Worker: Sendable {
   package convenience init() {
     self.init {
       Watcher.shared.soon($0)
+    } now: {
+      .now
     } ring: { _, _ in
       preconditionFailure("this worker has no alarm")
     }
@@ -126,9 +131,9 @@ package final class Worker: Sendable {
       })
   }
 
-  /// As ``trigger(at:)``, a second from now: the pause before another attempt of a failed task, as
-  /// no notice reports that the attempt can succeed.
-  package func retry() { trigger(at: .now + .seconds(1)) }
+  /// As ``trigger(at:)``, a second from now by the clock of the alarm: the pause before another
+  /// attempt of a failed task, as no notice reports that the attempt can succeed.
+  package func retry() { trigger(at: now() + .seconds(1)) }
 
   /// Runs the task on the calling thread, once a run in progress has ended.
   package func run() {
