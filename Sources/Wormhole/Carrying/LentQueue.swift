@@ -78,6 +78,9 @@ package final class LentQueue: Sendable {
 
   // MARK: Claims
 
+  /// The clock by which all workers measure the ages of claims.
+  private var now: Instant { worker.container.options.time.now }
+
   /// How many messages the other machine may have.
   package func setRoom(_ room: Int) {
     let surplus = state.withLock { state -> [Task<Void, Never>] in
@@ -127,7 +130,7 @@ package final class LentQueue: Sendable {
         id: "\(worker.own.escaped.prefix(16)).\(state.lastJob)", name: carried.name,
         attempt: carried.attempt, isMarked: carried.isMarked)
       state.jobs[job.id] = Held(
-        job: job, message: message, delivery: delivery, renewed: .now, resume: resume)
+        job: job, message: message, delivery: delivery, renewed: now, resume: resume)
       state.fresh.append(job)
       return true
     }
@@ -160,7 +163,7 @@ package final class LentQueue: Sendable {
   /// - Returns: the stated messages that are another worker's by now, or have ended.
   @discardableResult
   package func renew(_ stated: Set<String>) -> Set<String> {
-    let now = Instant.now
+    let now = now
     for held in state.withLock({ Array($0.jobs.values) }) {
       guard !stated.contains(held.job.id), !Mutants.has(.renewUnstated) else {
         if now - held.renewed >= Self.deadline / 5, !Mutants.has(.lendUnrenewed) {
@@ -177,7 +180,7 @@ package final class LentQueue: Sendable {
   private func renew(_ held: Held) -> Bool {
     do throws(WormholeError) {
       try held.message.renew()
-      state.withLock { $0.jobs[held.job.id]?.renewed = .now }
+      state.withLock { $0.jobs[held.job.id]?.renewed = now }
       return true
     } catch {
       guard error.code != .superseded else {

@@ -104,6 +104,40 @@ import WormholeSyscalls
     lent.stop()
   }
 
+  /// A clock that the test moves, and whose alarms do not ring.
+  private final class MovedClock: MailClock {
+    private let start = Instant.now
+    private let moved = Monitor(Duration.zero)
+
+    var present: Instant { start + moved.withLock { $0 } }
+    var sinceBoot: Int64 { Clocks.sinceBoot }
+
+    func ring(at moment: Instant, _ body: @escaping @Sendable () -> Void) {}
+
+    func advance(by duration: Duration) { moved.withLock { $0 += duration } }
+  }
+
+  /// The workers of the queue return claims that are late by this clock.
+  @Test func aLentMessageIsRenewedByTheClockOfMessages() throws {
+    let clock = MovedClock()
+    let meeting = try Meeting { $0.clock = clock }
+    let lent = try LentQueue("jobs", meeting.container) {}
+    try meeting.container.queue("jobs", of: Int.self).send(1, .quick())
+    lent.setRoom(1)
+    let job = try eventually("it is claimed") { lent.fresh.first }
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    func claims() throws -> [String] {
+      try home.workers().flatMap { worker in try worker.claimedNames().map(\.text) }
+    }
+    let before = try claims()
+    lent.renew([job.id])
+    #expect(try claims() == before)
+    clock.advance(by: LentQueue.deadline / 5)
+    lent.renew([job.id])
+    #expect(try claims() != before)
+    lent.stop()
+  }
+
   /// The tasks of the earlier room end at any later time.
   @Test func aRoomThatComesBackIsUsedAtOnce() throws {
     let meeting = try Meeting()
