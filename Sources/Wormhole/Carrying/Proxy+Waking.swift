@@ -47,7 +47,7 @@ extension Proxy {
     _ slot: Slot, _ id: String, _ body: (inout WakeRecord) -> Void
   ) throws(WormholeError) {
     do {
-      try WakeRecord.change(slot, id, Patience(until: .now + .seconds(1)), body)
+      try WakeRecord.change(slot, id, Patience(within: .seconds(1)), body)
     } catch {
       throw WormholeError(error, "wake", name, otherwise: .system)
     }

@@ -144,7 +144,7 @@ extension Channel {
   private func settle(_ alias: Alias, _ writer: SlotWriter) {
     let reader = reader()
     do {
-      let patience = Patience(until: Instant.now + container.options.timeout)
+      let patience = Patience(within: container.options.timeout)
       try writer.slot.change("repair the link of channel", patience: patience) { content in
         let isThere = try reader.metadata(of: content).map { !$0.isCleared } ?? false
         try alias.set(isThere)

@@ -256,7 +256,7 @@ public final class Coordinator: Sendable {
     try AccessSession(
       // In a forked child, the presenter belongs to the parent.
       intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
-      Patience(until: .now + Self.timeout(timeout, takeOver), cancellation: cancellation),
+      Patience(within: Self.timeout(timeout, takeOver), cancellation: cancellation),
       isAnswering)
   }
 

@@ -172,7 +172,7 @@ public struct Lock: Sendable {
     _ timeout: Duration?, _ takeOverAfter: Duration?, _ cancellation: CancellationFlag? = nil
   ) -> Patience {
     Patience(
-      until: .now + (timeout ?? container.options.timeout + max(takeOverAfter ?? .zero, .zero)),
+      within: timeout ?? container.options.timeout + max(takeOverAfter ?? .zero, .zero),
       cancellation: cancellation ?? OffPool.cancellation)
   }
 

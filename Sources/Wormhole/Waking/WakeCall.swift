@@ -281,7 +281,7 @@ final class StartAttempt: Sendable {
     do {
       let slot = try WakeRecord.slot(of: name, in: storage)
       // If the change fails, the waiting processes discover the state at their next check.
-      try WakeRecord.change(slot, record.id, Patience(until: .now + .seconds(10)), body)
+      try WakeRecord.change(slot, record.id, Patience(within: .seconds(10)), body)
     } catch {
       storage.log(.error, "\(error)", about: LogSubject(member: name), because: error)
     }
