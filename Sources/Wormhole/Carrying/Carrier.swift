@@ -119,7 +119,7 @@ package final class Carrier: Sendable {
       if case .guest = resident, !Mutants.has(.refuseSweptGuest) {
         // No program here has the digits of a guest of another machine. A sweeper looks whether the
         // new guest is dead, and may remove the directory.
-        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+        Thread.pause(.milliseconds(1))
         return false
       }
       throw WormholeError(
@@ -269,7 +269,7 @@ package final class Carrier: Sendable {
       while try !opened.tryLock(.exclusive) {
         guard attempts < 100 else { throw .busy }
         attempts += 1
-        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+        Thread.pause(.milliseconds(1))
       }
       let attached = AttachedFile(opened)
       try attached.file.setMode(container.storage.options.sharing.fileMode)

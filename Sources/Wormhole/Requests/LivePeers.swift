@@ -227,7 +227,7 @@ final class LivePeers: Sendable {
         return (folder, incarnation)
       }
       // The process is about to join, and has not written its profile.
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(pause)) { _ in nil }
+      Thread.pause(.milliseconds(pause))
     }
     throw nameless(peer, operation)
   }

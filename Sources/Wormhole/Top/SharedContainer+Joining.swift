@@ -115,7 +115,7 @@ extension SharedContainer {
       let isOver = Instant.now - begin >= most
       if isOver || holder?.staysForSure == true { throw Self.taken(home, by: holder) }
       try OffPool.checkCancellation("join as", home.name)
-      let _: Void? = Monitor(()).wait(until: .now + pause) { _ in nil }
+      Thread.pause(pause)
       pause = min(pause * 2, .milliseconds(10))
     }
   }

@@ -333,7 +333,7 @@ extension Container {
   package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Diagnosis] {
     let findings = try look()
     guard findings.contains(where: \.isRepairable) else { return findings }
-    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(100)) { _ in nil }
+    Thread.pause(.milliseconds(100))
     between()
     let again = Set(try look())
     return findings.filter { !$0.isRepairable || again.contains($0) }
@@ -350,7 +350,7 @@ extension Container {
     let deadline = Instant.now + time
     let (findings, unchecked) = try look(until: deadline)
     guard findings.contains(where: \.isRepairable) else { return (findings, unchecked) }
-    let _: Void? = Monitor(()).wait(until: .now + .milliseconds(50)) { _ in nil }
+    Thread.pause(.milliseconds(50))
     // Only the slots with a finding are checked again, and all of them: with a deadline, a finding
     // that was not confirmed in time would be left out. This takes no longer than the first time.
     let slots = Set(findings.filter(\.isRepairable).compactMap(\.slot))

@@ -102,7 +102,7 @@ extension MemberDirectory {
     // A holder without an identity in the file may just be joining.
     let deadline = Instant.now + .milliseconds(isEnding == true ? 1000 : 100)
     while Instant.now < deadline {
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(2)) { _ in nil }
+      Thread.pause(.milliseconds(2))
       if try !isPresent() { return false }
     }
     return true

@@ -63,6 +63,14 @@ package final class Thread: Sendable {
   /// Whether this is the calling thread.
   package var isCurrent: Bool { handle == linux_current_thread() }
 
+  /// Lets the calling thread wait for a time, on the clock by which the kernel ends waits.
+  ///
+  /// For pauses between two attempts while no notice can end the wait. In a child made by `fork`
+  /// the pause ends at once, as each wait of a ``Monitor``.
+  package static func pause(_ time: Duration) {
+    let _: Void? = Monitor(0).wait(until: .now + time) { _ in nil }
+  }
+
   package func join() { linux_join_thread(handle) }
 
   /// Lets the thread end without a join.
