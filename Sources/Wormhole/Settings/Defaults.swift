@@ -75,7 +75,8 @@ public final class Defaults: Sendable {
     SlotReader(
       limits: container.options.limits, name: suite, operation: "read defaults",
       damageHint: "remove all settings with removeAll() or "
-        + "'wormhole defaults delete \(suite.shellWord)'; the damaged file moves to damaged/")
+        + "'wormhole defaults delete \(suite.shellWord)'; the damaged file moves to damaged/",
+      clock: container.options.environment.sinceEpoch)
   }
 
   // MARK: Writing

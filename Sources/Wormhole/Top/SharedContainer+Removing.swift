@@ -73,7 +73,9 @@ extension SharedContainer {
   ) throws(WormholeError) -> Bool {
     if let home = try slot.home() { throw home.refusal(operation, name) }
     let writer = SlotWriter(slot, of: self, name: name)
-    let reader = SlotReader(limits: options.limits, name: name, operation: operation)
+    let reader = SlotReader(
+      limits: options.limits, name: name, operation: operation,
+      clock: options.environment.sinceEpoch)
     let nothing: Int? = nil
     do {
       return try slot.remove(

@@ -117,7 +117,7 @@ struct SlotReader: Sendable {
   /// The hint of errors about damage.
   var damageHint = "put a new value; the damaged file moves to damaged/"
   /// The wall clock, in nanoseconds since 1970, by which values expire.
-  var clock: @Sendable () -> Int64 = { Clocks.sinceEpoch }
+  let clock: @Sendable () -> Int64
 
   private var decoder: BinaryDecoder {
     var decoder = BinaryDecoder(limits: limits)
