@@ -79,6 +79,12 @@ struct Example: Sendable {
     Example(.machinePaths, "run \(slash)opt/tool/bin", in: ".ci/run"),
     Example(.hosts, "see \(address)example.com/page", in: "README.md"),
     Example(.hosts, "see \(address)www.w3.org/2000/svg", in: "README.md"),
+    Example(.clocks, "let deadline = Instant.now + timeout"),
+    Example(.clocks, "let left = deadline - .now", in: "Sources/Wormhole/Sending/A.swift"),
+    Example(.clocks, "(isLate, seen) = (deadline <= .now, .now)"),
+    Example(
+      .clocks, "let now = Clocks.sinceEpoch", in: "Sources/WormholeContainerStorage/Slot/A.swift"),
+    Example(.clocks, "let age = Date().timeIntervalSince(writtenAt)"),
   ]
 
   static let good: [Example] = [
@@ -135,5 +141,11 @@ struct Example: Sendable {
     Example(.machinePaths, "a/b/c and lock/<g>.d/"),
     Example(.hosts, "see \(address)swift.org/documentation", in: "README.md"),
     Example(.hosts, "<svg xmlns='\(address)www.w3.org/2000/svg'>", in: "Sources/Wormhole/A.svg"),
+    Example(.clocks, "let deadline = time.now + timeout  // not Instant.now"),
+    Example(.clocks, "let now = try carrier().now.epoch"),
+    Example(.clocks, "let text = a.nowhere"),
+    Example(
+      .clocks, "let end = .now + tick", in: "Sources/WormholeContainerStorage/Lock/A.swift"),
+    Example(.clocks, "let end = Instant.now + time", in: "Sources/WormholeCommand/A.swift"),
   ]
 }

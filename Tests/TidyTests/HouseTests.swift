@@ -43,6 +43,20 @@ import Testing
     }
   }
 
+  /// A name that stays behind would let the next reading of the clock pass.
+  @Test func everyNamedPlaceReadsItsClock() throws {
+    let files = try House.files()
+    func isRead(in place: String, _ reads: (String) -> Bool) -> Bool {
+      files.contains { $0.path.hasPrefix("Sources/" + place) && $0.code.contains(where: reads) }
+    }
+    for place in Rule.monotonicClock.keys.sorted() {
+      #expect(isRead(in: place, Rule.readsMonotonicClock), "\(place)")
+    }
+    for place in Rule.wallClock.keys.sorted() {
+      #expect(isRead(in: place, Rule.readsWallClock), "\(place)")
+    }
+  }
+
   /// Each rule has an example that it finds.
   @Test func everyRuleIsShownToFail() {
     #expect(Set(Example.bad.map(\.rule)) == Set(Rule.all.map(\.name)))

@@ -49,7 +49,7 @@ extension Rule {
   static let all = [
     imports, testing, calls, fileCalls, timers, sleeps, blocking, expectations, lineLength,
     whitespace, fileLength, debris, printing, bytes, deadCode, documentation, reasons, monitors,
-    fileNames, machinePaths, hosts,
+    fileNames, machinePaths, hosts, clocks,
   ]
 }
 

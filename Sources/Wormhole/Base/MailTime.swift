@@ -4,7 +4,7 @@ package import WormholeSyscalls
 ///
 /// Retries, deadlines and times to live follow the clock. Stamps, and with them the order of
 /// messages, do not: all processes must be able to compare stamps. Locks do not follow the clock
-/// either.
+/// either, and waits of threads cannot: the kernel ends them by its own clock.
 package protocol MailClock: AnyObject, Sendable {
   /// The present time; a `Clock` has a `now` of its own.
   var present: Instant { get }
@@ -15,6 +15,11 @@ package protocol MailClock: AnyObject, Sendable {
 }
 
 /// The time for messages: from the machine's clock, or from a test's clock.
+///
+/// A moment of this clock is compared with ``now``, or passed to ``ring(at:on:_:)``. A monitor
+/// waits until such a moment only if no test has a clock. `Instant.now` is the machine's clock, for
+/// everything but messages: the house rule `clocks` lists the files that read `Instant.now`, and
+/// states what each file measures.
 package struct MailTime: Sendable {
   package var moved: (any MailClock)?
 
