@@ -30,9 +30,7 @@ extension MessageFile {
       try fields.optional("headers", &headers)
       try fields.optional("file", &file)
       try fields.optional(MessageFile.origin, &origin)
-      var redelivered = isRedelivered ? true : nil
-      try fields.optional(MessageFile.redelivered, &redelivered)
-      isRedelivered = redelivered ?? false
+      try fields.field(MessageFile.redelivered, &isRedelivered, unless: false)
     }
   }
 

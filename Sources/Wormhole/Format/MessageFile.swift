@@ -97,17 +97,6 @@ extension BinaryEncoder {
   }
 }
 
-extension FieldVisitor {
-  /// Visits a field that most files lack.
-  ///
-  /// Inlined where the type of the value is known: a generic function looks up the type of the
-  /// optional at run time, which takes as long as writing three fields.
-  @inline(__always)
-  mutating func optional<Value: Codable>(_ name: StaticString, _ value: inout Value?) throws {
-    if value != nil || visitsMissing { try field(name, &value) }
-  }
-}
-
 extension BinaryDecoder {
   /// Decodes the value of a single message.
   func value<Value: Decodable>(as type: Value.Type, in file: BinaryDocument) throws -> Value {

@@ -29,6 +29,21 @@ package struct FieldReader: FieldVisitor {
     if case .string(let text) = find(name) { value = text } else { value = try decode(name) }
   }
 
+  package mutating func field(_ name: StaticString, _ value: inout String?) throws {
+    guard has(name) else { return }
+    // The decoder knows whether this text stands for nil.
+    if case .string(let text)? = fields?.field(name, near: place - 1), text != BinaryWriter.null {
+      value = text
+    } else {
+      value = try decode(name) as String?
+    }
+  }
+
+  package mutating func field(_ name: StaticString, _ value: inout Bool) throws {
+    _ = has(name)
+    value = try decode(name)
+  }
+
   package mutating func field(_ name: StaticString, _ value: inout Int) throws {
     if case .integer(let number) = find(name) {
       value = Int(number)
@@ -39,6 +54,29 @@ package struct FieldReader: FieldVisitor {
 
   package mutating func field(_ name: StaticString, _ value: inout Int64) throws {
     if case .integer(let number) = find(name) { value = number } else { value = try decode(name) }
+  }
+
+  package mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number
+  ) throws {
+    if case .integer(let found) = find(name), let number = Number(exactly: found) {
+      value = number
+    } else {
+      value = try decode(name)
+    }
+  }
+
+  package mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number?
+  ) throws {
+    guard has(name) else { return }
+    if case .integer(let found)? = fields?.field(name, near: place - 1),
+      let number = Number(exactly: found)
+    {
+      value = number
+    } else {
+      value = try decode(name) as Number?
+    }
   }
 
   package mutating func field(_ name: StaticString, _ value: inout Date) throws {

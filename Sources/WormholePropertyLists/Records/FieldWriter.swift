@@ -9,9 +9,26 @@ package struct FieldWriter: FieldVisitor {
   package var visitsMissing: Bool { false }
 
   package func field(_ name: StaticString, _ value: inout String) { leaves.add(name, value) }
+  package func field(_ name: StaticString, _ value: inout Bool) { leaves.add(name, value) }
   package func field(_ name: StaticString, _ value: inout Int) { leaves.add(name, value) }
   package func field(_ name: StaticString, _ value: inout Int64) { leaves.add(name, Int(value)) }
   package func field(_ name: StaticString, _ value: inout Date) { leaves.add(name, value) }
+
+  package func field(_ name: StaticString, _ value: inout String?) {
+    if let value { leaves.add(name, value) }
+  }
+
+  package func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number
+  ) throws {
+    try leaves.add(name, integer: value)
+  }
+
+  package func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number?
+  ) throws {
+    if let value { try leaves.add(name, integer: value) }
+  }
 
   package func field(_ name: StaticString, _ value: inout Date?) {
     if let value { leaves.add(name, value) }

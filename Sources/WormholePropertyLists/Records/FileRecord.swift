@@ -16,8 +16,14 @@ package protocol FileRecord {
 /// methods of their own, which are several times as fast as `Codable`.
 package protocol FieldVisitor {
   mutating func field(_ name: StaticString, _ value: inout String) throws
+  mutating func field(_ name: StaticString, _ value: inout String?) throws
+  mutating func field(_ name: StaticString, _ value: inout Bool) throws
   mutating func field(_ name: StaticString, _ value: inout Int) throws
   mutating func field(_ name: StaticString, _ value: inout Int64) throws
+  mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number) throws
+  mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number?) throws
   mutating func field(_ name: StaticString, _ value: inout Date) throws
   mutating func field(_ name: StaticString, _ value: inout Date?) throws
   mutating func field(_ name: StaticString, _ value: inout [String: String]?) throws
@@ -37,6 +43,27 @@ extension FieldVisitor {
   package func check(
     _ name: StaticString, _ isValid: Bool, _ reason: @autoclosure () -> String
   ) throws {}
+
+  /// Visits a field that most files lack.
+  ///
+  /// Inlined where the type of the value is known: a generic function looks up the type of the
+  /// optional at run time, which takes as long as writing three fields.
+  @inlinable @inline(__always)
+  package mutating func optional<Value: Codable>(
+    _ name: StaticString, _ value: inout Value?
+  ) throws {
+    if value != nil || visitsMissing { try field(name, &value) }
+  }
+
+  /// Visits a field that is left out of the file if it has the usual value.
+  @inlinable @inline(__always)
+  package mutating func field<Value: Codable & Equatable>(
+    _ name: StaticString, _ value: inout Value, unless usual: Value
+  ) throws {
+    var other: Value? = value == usual ? nil : value
+    try optional(name, &other)
+    value = other ?? usual
+  }
 }
 
 extension FileRecord {
@@ -62,6 +89,18 @@ extension FileRecord {
     try record.visit(&writer)
   }
 
+  /// Returns the file that contains the record and nothing else.
+  package func encoded() throws -> [UInt8] { try BinaryEncoder().encode(add(to:)) }
+
+  /// Returns the fields as the entries of a dictionary, for a file that is written in the order of
+  /// its keys.
+  package func entries() throws -> [String: PropertyListValue] {
+    var record = self
+    var visitor = FieldEntries()
+    try record.visit(&visitor)
+    return visitor.entries
+  }
+
   /// The names of all fields, in the order in which they are written.
   package static var fieldNames: [String] {
     var record = Self()
@@ -76,8 +115,16 @@ struct FieldNames: FieldVisitor {
   private(set) var names: [String] = []
 
   mutating func field(_ name: StaticString, _ value: inout String) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout String?) { add(name) }
+  mutating func field(_ name: StaticString, _ value: inout Bool) { add(name) }
   mutating func field(_ name: StaticString, _ value: inout Int) { add(name) }
   mutating func field(_ name: StaticString, _ value: inout Int64) { add(name) }
+  mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number
+  ) { add(name) }
+  mutating func field<Number: FixedWidthInteger & Codable>(
+    _ name: StaticString, _ value: inout Number?
+  ) { add(name) }
   mutating func field(_ name: StaticString, _ value: inout Date) { add(name) }
   mutating func field(_ name: StaticString, _ value: inout Date?) { add(name) }
   mutating func field(_ name: StaticString, _ value: inout [String: String]?) { add(name) }

@@ -16,6 +16,12 @@ package struct BinaryLeaves {
   package func add(_ key: StaticString, _ value: Bool) { put(writer.add(value), key) }
 
   package func add(
+    _ key: StaticString, integer value: some FixedWidthInteger
+  ) throws(PropertyListError) {
+    try put(writer.add(integer: value), key)
+  }
+
+  package func add(
     _ key: StaticString, _ value: PropertyListValue
   ) throws(PropertyListError) {
     try writer.add(value, to: addLink(for: key))
