@@ -5,6 +5,7 @@ import Testing
 import WormholePropertyLists
 
 @testable import Wormhole
+@testable import WormholeContainerStorage
 
 /// The forms of files, compared with the article that describes them and with a program in another
 /// language.
@@ -12,14 +13,19 @@ import WormholePropertyLists
   private static let article = "../Sources/Wormhole/Wormhole.docc/TheDirectory.md"
 
   /// Each key of a form is a row of the article's table, and each row is a key.
-  @Test(arguments: [
-    ("is a channel's latest value, in an envelope:", Envelope.Header.fieldNames, ["value"]),
-    (
-      "The file is a dictionary, with a checksum like every other:",
-      MessageFile.Header.fieldNames, ["value", "values"]
-    ),
-    ("A request or a message is a dictionary:", LiveFile.Header.fieldNames, ["value"]),
-  ])
+  @Test(
+    arguments: [
+      ("is a channel's latest value, in an envelope:", Envelope.Header.fieldNames, ["value"]),
+      (
+        "The file is a dictionary, with a checksum like every other:",
+        MessageFile.Header.fieldNames, ["value", "values"]
+      ),
+      ("A request or a message is a dictionary:", LiveFile.Header.fieldNames, ["value"]),
+      (
+        "A dictionary that is written when the container is made, and never again:",
+        ContainerMarker.fieldNames, []
+      ),
+    ] as [(String, [String], [String])])
   func theArticleHasARowForEachKey(
     _ sentence: String, _ fields: [String], _ values: [String]
   ) throws {
@@ -27,7 +33,9 @@ import WormholePropertyLists
     let parts = text.split(separator: sentence + "\n")
     try #require(parts.count == 2)
     let rows = parts[1].split(separator: "\n").prefix { $0.hasPrefix("|") }.dropFirst(2)
-    let keys = rows.map { String($0.split(separator: "`")[1]) }
+    let keys: [String] = rows.flatMap { row in
+      row.split(separator: "|")[0].matches(of: /`([^`]+)`/).map { String($0.output.1) }
+    }
     let place = "TheDirectory.md, the table below '\(sentence)'"
     for key in fields + values where !keys.contains(key) {
       Issue.record("\(place) has no row for the key `\(key)`")
@@ -97,5 +105,52 @@ import WormholePropertyLists
       }
       #expect("\(try #require(error))" == "cannot read property list" + reason)
     }
+  }
+
+  // MARK: The forms of the storage
+
+  /// A file of a form has each of the fields, and is read as it was written.
+  private func expectEveryField<Record: FileRecord>(of record: Record, _ file: [UInt8]) throws {
+    let written = try #require(try BinaryPropertyList.decode(file).dictionaryValue)
+    for name in Record.fieldNames where written[name] == nil {
+      Issue.record("\(Record.self) in FileRecordTests has no value for '\(name)'")
+    }
+    #expect(try record.entries() == written)
+    #expect(try Record(file).entries() == written)
+  }
+
+  /// Files with one wrong field are refused, for the reason that is stated.
+  private func expectRefusals<Record: FileRecord>(
+    of sound: Record, _ wrong: [(String, PropertyListValue?, String)]
+  ) throws {
+    for (key, value, reason) in wrong {
+      var entries = try sound.entries()
+      entries[key] = value
+      let file = try BinaryPropertyList.encode(.dictionary(entries))
+      let error = #expect(throws: PropertyListError.self) { _ = try Record(file) }
+      let found = try #require(error, "'\(key)' is read")
+      #expect("\(found)" == "cannot read property list" + reason)
+    }
+  }
+
+  @Test func theMarkerOfAContainerIsAForm() throws {
+    let full = ContainerMarker(format: 1, id: "abc", created: 2.5, epoch: 7, sharing: .group)
+    try expectEveryField(of: full, full.encoded())
+    let old = try ContainerMarker(
+      BinaryPropertyList.encode(["format": 1, "id": "abc", "created": 2]))
+    #expect(old == ContainerMarker(format: 1, id: "abc", created: 2))
+    try expectRefusals(
+      of: full,
+      [
+        ("format", nil, ": no key 'format'"),
+        ("format", "one", " at 'format': a string where Int is expected"),
+        ("format", 0, " at 'format': 0 is not a format"),
+        ("id", 1, " at 'id': an integer where String is expected"),
+        ("created", .real(.infinity), " at 'created': inf is not a time"),
+        ("epoch", 0x100000, " at 'epoch': 1048576 is not an epoch"),
+        ("epoch", -1, " at 'epoch': -1 is not an epoch"),
+        ("sharing", "all", " at 'sharing': neither 'owner' nor 'group'"),
+        ("sharing", 1, " at 'sharing': an integer where String is expected"),
+      ])
   }
 }

@@ -95,7 +95,7 @@ import WormholeSyscalls
       #expect(error.code == .damaged)
       #expect(error.subject == "c/container.plist")
       #expect(
-        error.reason.contains("'sharing' is neither 'owner' nor 'group'"), "\(error.reason)")
+        error.reason == "cannot read property list at 'sharing': neither 'owner' nor 'group'")
     }
   }
 
