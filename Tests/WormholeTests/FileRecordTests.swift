@@ -25,6 +25,7 @@ import WormholePropertyLists
         "A dictionary that is written when the container is made, and never again:",
         ContainerMarker.fieldNames, []
       ),
+      ("is a dictionary and is changed like any value:", EpochRecord.fieldNames, []),
     ] as [(String, [String], [String])])
   func theArticleHasARowForEachKey(
     _ sentence: String, _ fields: [String], _ values: [String]
@@ -151,6 +152,27 @@ import WormholePropertyLists
         ("epoch", -1, " at 'epoch': -1 is not an epoch"),
         ("sharing", "all", " at 'sharing': neither 'owner' nor 'group'"),
         ("sharing", 1, " at 'sharing': an integer where String is expected"),
+      ])
+  }
+
+  @Test func theEpochIsAForm() throws {
+    let full = EpochRecord(epoch: 7, boots: ["a", "b"], clock: 9, isUndecided: true)
+    try expectEveryField(of: full, full.encoded())
+    try expectRefusals(
+      of: full,
+      [
+        ("epoch", nil, ": no key 'epoch'"),
+        ("epoch", 0x100000, " at 'epoch': 1048576 is not an epoch"),
+        ("epoch", -1, " at 'epoch': -1 is not an epoch"),
+        ("boots", ["a", 1], " at 'boots[1]': an integer where String is expected"),
+        (
+          "boots", .array(Array(repeating: "a", count: 65)),
+          " at 'boots': 65 names are too many"
+        ),
+        ("clock", -1, " at 'clock': -1 is not a time"),
+        ("clock", nil, ": no key 'clock'"),
+        ("undecided", 1, " at 'undecided': an integer where Bool is expected"),
+        ("undecided", nil, ": no key 'undecided'"),
       ])
   }
 }

@@ -6,8 +6,8 @@ internal import WormholePropertyLists
 /// Stamps count from the start of the machine, so the epoch has to rise with each start. The
 /// kernel's boot identifier alone does not prove a start: several container run-times give each of
 /// their containers its own identifier, on one and the same machine.
-struct EpochRecord: Codable, Equatable {
-  var epoch: Int
+struct EpochRecord: FileRecord, Equatable {
+  var epoch = 0
   /// The boot identifiers by which programs know this run of the machine, and those of earlier
   /// runs, in the order of their arrival.
   private(set) var boots: [String] = []
@@ -17,11 +17,6 @@ struct EpochRecord: Codable, Equatable {
   /// stamps messages then.
   var isUndecided = false
 
-  private enum CodingKeys: String, CodingKey {
-    case epoch, boots, clock
-    case isUndecided = "undecided"
-  }
-
   /// The greatest epoch.
   static let last = ContainerMarker.lastEpoch
   /// The number of identifiers that are stored.
@@ -29,31 +24,14 @@ struct EpochRecord: Codable, Equatable {
   /// A dropped identifier counts as new.
   static let longestList = 64
 
-  /// The first record of a container.
-  init(epoch: Int) { self.epoch = epoch }
-
-  /// Nil if there is no record yet.
-  init?(_ content: Slot.Content, path: String) throws(WormholeError) {
-    func damage(_ reason: String) -> WormholeError {
-      WormholeError(
-        .damaged, "read the epoch of", path, because: reason,
-        hint: "end all programs of the container, and move system/epoch away; "
-          + "pending messages may be delivered out of order afterwards")
-    }
-    switch content {
-    case .nothing: return nil
-    case .damaged(let reason): throw damage(reason)
-    case .tooLarge(let size): throw damage("system/epoch has \(size) bytes")
-    case .value(let bytes, _):
-      do {
-        self = try BinaryDecoder().decode(EpochRecord.self, from: bytes)
-      } catch {
-        throw damage("\(error)")
-      }
-      guard (0...Self.last).contains(epoch), clock >= 0, boots.count <= Self.longestList else {
-        throw damage("a number in system/epoch is out of range")
-      }
-    }
+  mutating func visit(_ fields: inout some FieldVisitor) throws {
+    try fields.field("epoch", &epoch)
+    try fields.check("epoch", (0...Self.last).contains(epoch), "\(epoch) is not an epoch")
+    try fields.field("boots", &boots)
+    try fields.check("boots", boots.count <= Self.longestList, "\(boots.count) names are too many")
+    try fields.field("clock", &clock)
+    try fields.check("clock", clock >= 0, "\(clock) is not a time")
+    try fields.field("undecided", &isUndecided)
   }
 
   /// Whether a process with this boot identifier may use the epoch.
@@ -70,6 +48,27 @@ struct EpochRecord: Codable, Equatable {
     boots.removeFirst(max(0, boots.count - Self.longestList))
     clock = max(0, now)
   }
+}
 
-  func encoded() throws -> [UInt8] { try BinaryEncoder().encode(self) }
+extension EpochRecord {
+  /// Nil if there is no record yet.
+  init?(_ content: Slot.Content, path: String) throws(WormholeError) {
+    func damage(_ reason: String) -> WormholeError {
+      WormholeError(
+        .damaged, "read the epoch of", path, because: reason,
+        hint: "end all programs of the container, and move system/epoch away; "
+          + "pending messages may be delivered out of order afterwards")
+    }
+    switch content {
+    case .nothing: return nil
+    case .damaged(let reason): throw damage(reason)
+    case .tooLarge(let size): throw damage("system/epoch has \(size) bytes")
+    case .value(let bytes, _):
+      do {
+        self = try EpochRecord(bytes)
+      } catch {
+        throw damage("\(error)")
+      }
+    }
+  }
 }
