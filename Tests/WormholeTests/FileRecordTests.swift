@@ -26,6 +26,7 @@ import WormholePropertyLists
         ContainerMarker.fieldNames, []
       ),
       ("is a dictionary and is changed like any value:", EpochRecord.fieldNames, []),
+      ("starts the program writes it first, under the slot's lock:", WakeRecord.fieldNames, []),
     ] as [(String, [String], [String])])
   func theArticleHasARowForEachKey(
     _ sentence: String, _ fields: [String], _ values: [String]
@@ -175,4 +176,49 @@ import WormholePropertyLists
         ("undecided", nil, ": no key 'undecided'"),
       ])
   }
+
+  @Test func theStartOfAMemberIsAForm() throws {
+    let full = WakeRecord(
+      id: "1", started: 2, by: "till", program: "app", machine: "m", before: "b", process: 3,
+      namespace: .max, ticks: 4, failed: 5, failure: "it ended", ended: 6)
+    try expectEveryField(of: full, full.encoded())
+    #expect(try full.encoded() == BinaryEncoder().encode(EarlierWake()))
+    let first = WakeRecord(id: "1", started: 2, by: "till", program: "app")
+    #expect(try WakeRecord(first.encoded()) == first)
+    try expectRefusals(
+      of: full,
+      [
+        ("id", nil, ": no key 'id'"),
+        ("id", 1, " at 'id': an integer where String is expected"),
+        ("started", -1, " at 'started': -1 is not a time"),
+        ("by", nil, ": no key 'by'"),
+        ("program", nil, ": no key 'program'"),
+        ("machine", 1, " at 'machine': an integer where String is expected"),
+        ("before", 1, " at 'before': an integer where String is expected"),
+        ("process", 0, " at 'process': 0 is not a process"),
+        ("process", 0x8000_0000, " at 'process': a number not representable as Int32"),
+        ("namespace", -1, " at 'namespace': a number not representable as UInt64"),
+        ("ticks", "now", " at 'ticks': a string where UInt64 is expected"),
+        ("failed", -1, " at 'failed': -1 is not a number of starts"),
+        ("failed", .integer(.max), " at 'failed': \(Int.max) is not a number of starts"),
+        ("failure", 1, " at 'failure': an integer where String is expected"),
+        ("ended", -1, " at 'ended': -1 is not a time"),
+      ])
+  }
+}
+
+/// The start of a member as earlier versions wrote it.
+private struct EarlierWake: Encodable {
+  let id = "1"
+  let started: Int64 = 2
+  let by = "till"
+  let program = "app"
+  let machine = "m"
+  let before = "b"
+  let process: Int32 = 3
+  let namespace = UInt64.max
+  let ticks: UInt64 = 4
+  let failed = 5
+  let failure = "it ended"
+  let ended: Int64 = 6
 }

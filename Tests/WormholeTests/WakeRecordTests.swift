@@ -93,7 +93,7 @@ import WormholeSyscalls
     let meeting = try Meeting()
     let slot = try WakeRecord.slot(of: "watch", in: meeting.container.storage)
     let record = WakeRecord(id: "new", started: 1, by: "test", program: "a", before: nil)
-    try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
+    try slot.change("wake") { _ in .put(try record.encoded()) }
     let time = Patience(until: .now + patience)
     try WakeRecord.change(slot, "old", time) { $0.failure = "it ended" }
     #expect(try WakeRecord(slot.read()) == record)

@@ -120,7 +120,7 @@ final class WakeCall: Sendable {
       try slot.change("wake", patience: Patience(until: deadline, cancellation: cancellation)) {
         taken = try self.turn($0, start)
         guard case .mine(let record) = taken else { return .none }
-        return .put(try BinaryEncoder().encode(record))
+        return .put(try record.encoded())
       }
     }
     return taken

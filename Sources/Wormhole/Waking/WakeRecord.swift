@@ -8,29 +8,49 @@ internal import WormholeSyscalls
 /// The record is changed under the slot's lock. So if several processes wake the member at the same
 /// time, only a single process writes the record and starts the program. If the program ends before
 /// the member has joined, its end is added later.
-struct WakeRecord: Codable, Equatable, Sendable {
+struct WakeRecord: FileRecord, Equatable, Sendable {
   /// Identifies the start: 16 hexadecimal digits.
-  let id: String
+  private(set) var id = ""
   /// In nanoseconds since the machine was started.
-  let started: Int64
+  private(set) var started: Int64 = 0
   /// The name of the starting process, for people.
-  let by: String
-  let program: String
+  private(set) var by = ""
+  private(set) var program = ""
   /// The machine that starts the program, if it is the member's home; a carrier asks it.
-  var machine: String?
+  private(set) var machine: String?
   /// The member's incarnation before the start; a different incarnation means that a process has
   /// joined since.
-  let before: String?
+  private(set) var before: String?
   /// The process, once the program runs, as in a profile.
   var process: Int32?
   var namespace: UInt64?
   var ticks: UInt64?
   /// The number of starts in a row, right before the current start, after which no process has
   /// joined.
-  var failed: Int?
+  private(set) var failed: Int?
   /// The reason why no process has joined, and the moment when the reason was known.
   var failure: String?
   var ended: Int64?
+
+  mutating func visit(_ fields: inout some FieldVisitor) throws {
+    try fields.field("id", &id)
+    try fields.field("started", &started)
+    try fields.check("started", started >= 0, "\(started) is not a time")
+    try fields.field("by", &by)
+    try fields.field("program", &program)
+    try fields.field("machine", &machine)
+    try fields.field("before", &before)
+    try fields.field("process", &process)
+    try fields.check("process", process ?? 1 > 0, "\(process ?? 0) is not a process")
+    try fields.field("namespace", &namespace)
+    try fields.field("ticks", &ticks)
+    try fields.field("failed", &failed)
+    try fields.check(
+      "failed", (0..<Int.max).contains(failed ?? 0), "\(failed ?? 0) is not a number of starts")
+    try fields.field("failure", &failure)
+    try fields.field("ended", &ended)
+    try fields.check("ended", ended ?? 0 >= 0, "\(ended ?? 0) is not a time")
+  }
 
   /// The state of the start, for a process that wakes the member.
   enum StartDecision: Equatable {
@@ -116,11 +136,9 @@ extension WakeRecord {
   /// Nil for a record that is damaged or of another form: then no process counts as starting the
   /// member.
   init?(_ content: Slot.Content) {
-    guard case .value(let bytes, _) = content,
-      let record = try? BinaryDecoder().decode(WakeRecord.self, from: bytes),
-      record.started >= 0, record.ended ?? 0 >= 0, record.process ?? 1 > 0,
-      (0..<Int.max).contains(record.failed ?? 0)
-    else { return nil }
+    guard case .value(let bytes, _) = content, let record = try? WakeRecord(bytes) else {
+      return nil
+    }
     self = record
   }
 
@@ -131,7 +149,7 @@ extension WakeRecord {
     try slot.change("wake", patience: patience) { content in
       guard var record = WakeRecord(content), record.id == id else { return .none }
       body(&record)
-      return .put(try BinaryEncoder().encode(record))
+      return .put(try record.encoded())
     }
   }
 }

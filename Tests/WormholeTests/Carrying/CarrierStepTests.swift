@@ -212,7 +212,7 @@ import WormholeSyscalls
         id: id, started: meeting.container.options.environment.sinceBoot(), by: "test",
         program: "spooler", machine: Self.machine, before: nil)
       let slot = try WakeRecord.slot(of: name, in: meeting.container.storage)
-      try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
+      try slot.change("wake") { _ in .put(try record.encoded()) }
     }
     for name in ["clock", "printer"] {
       let before = woken.count

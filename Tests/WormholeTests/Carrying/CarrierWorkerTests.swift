@@ -111,7 +111,7 @@ import WormholeSyscalls
       let now = meeting.container.options.environment.sinceBoot()
       let record = WakeRecord(
         id: id, started: now, by: "test", program: "spooler", machine: machine, before: nil)
-      try slot.change("wake") { _ in .put(try BinaryEncoder().encode(record)) }
+      try slot.change("wake") { _ in .put(try record.encoded()) }
     }
     #expect(try printer.takeWake() == nil)
     for other in [nil, "another machine"] {

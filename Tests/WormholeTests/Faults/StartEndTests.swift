@@ -17,7 +17,7 @@ import WormholeSyscalls
     let record = WakeRecord(
       id: "0123456789abcdef", started: 1, by: "test", program: "/bin/true", before: nil)
     let slot = try WakeRecord.slot(of: "watch", in: storage)
-    let bytes: [UInt8] = try BinaryEncoder().encode(record)
+    let bytes = try record.encoded()
     try slot.change("wake", patience: Patience(until: .now + patience)) { _ in .put(bytes) }
     let attempt = StartAttempt("watch", storage, record)
     let rule = FaultRule(.open, path: "members/watch", .fail(.tooManyOpenFiles))
