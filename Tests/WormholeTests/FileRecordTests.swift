@@ -3,6 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 import WormholePropertyLists
+import WormholeSyscalls
 
 @testable import Wormhole
 @testable import WormholeContainerStorage
@@ -26,6 +27,7 @@ import WormholePropertyLists
         ContainerMarker.fieldNames, []
       ),
       ("is a dictionary and is changed like any value:", EpochRecord.fieldNames, []),
+      ("`profile.plist` describes the latest process to join:", MemberProfile.fieldNames, []),
       ("starts the program writes it first, under the slot's lock:", WakeRecord.fieldNames, []),
     ] as [(String, [String], [String])])
   func theArticleHasARowForEachKey(
@@ -204,6 +206,57 @@ import WormholePropertyLists
         ("failure", 1, " at 'failure': an integer where String is expected"),
         ("ended", -1, " at 'ended': -1 is not a time"),
       ])
+  }
+
+  @Test func theProfileOfAMemberIsAForm() throws {
+    let since = Date(timeIntervalSinceReferenceDate: 1)
+    let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
+    let carried = MemberProfile(
+      of: "phone", incarnation, program: "app", since: since, info: ["a": "b", "c": "d"])
+    try expectEveryField(of: carried, carried.encoded())
+    #expect(try MemberProfile(carried.encoded()) == carried)
+    var own = carried
+    own.isCarried = false
+    let identity = ProcessIdentity.current
+    let entries: [String: PropertyListValue] = [
+      "name": "phone", "incarnation": "0123456789abcdef",
+      "process": .integer(Int64(identity.process)), "namespace": .unsigned(identity.namespace),
+      "started": .unsigned(identity.started), "program": "app", "since": .date(since),
+      "info": ["a": "b", "c": "d"],
+    ]
+    #expect(try own.encoded() == BinaryPropertyList.encode(.dictionary(entries)))
+    try expectRefusals(
+      of: own,
+      [
+        ("incarnation", nil, ": no key 'incarnation'"),
+        ("incarnation", "../x", " at 'incarnation': an incarnation has 16 hexadecimal digits"),
+        ("process", 0, " at 'process': 0 is not a process"),
+        ("process", 0x8000_0000, " at 'process': a number not representable as Int32"),
+        ("namespace", -1, " at 'namespace': a number not representable as UInt64"),
+        ("started", "now", " at 'started': a string where UInt64 is expected"),
+        ("program", nil, ": no key 'program'"),
+        ("since", 1, " at 'since': an integer where Date is expected"),
+        ("info", ["a": 1], " at 'info.a': an integer where String is expected"),
+        ("info", nil, ": no key 'info'"),
+      ])
+  }
+
+  /// The name is the directory's, and only a carrier's profile has the key `carried`.
+  @Test func aProfileIsReadWithoutItsNameAndItsCarrier() throws {
+    let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
+    let profile = MemberProfile(
+      of: "phone", incarnation, program: "a/p", since: .distantPast, info: [:])
+    for (name, carried) in [(nil, nil), (1, 1), ("watch", false)]
+      as [(PropertyListValue?, PropertyListValue?)]
+    {
+      var entries = try profile.entries()
+      entries["name"] = name
+      entries["carried"] = carried
+      let bytes = try BinaryPropertyList.encode(.dictionary(entries))
+      let found = try #require(MemberProfile(bytes, name: "phone"))
+      #expect(found.name == "phone" && !found.isCarried)
+      #expect(found.program == "ap", "only harmless characters")
+    }
   }
 }
 

@@ -12,6 +12,11 @@ public struct Incarnation: RawRepresentable, Hashable, Sendable, CustomStringCon
   /// Makes a new, unused incarnation.
   init(_ environment: Environment) { rawValue = environment.randomName() }
 
+  private init() { rawValue = "" }
+
+  /// The initial value of a form, before the reader finds the digits: no process has it.
+  static let unread = Incarnation()
+
   /// The digits.
   public var description: String { rawValue }
 }

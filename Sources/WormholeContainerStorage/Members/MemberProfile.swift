@@ -1,33 +1,55 @@
 package import FoundationEssentials
-internal import WormholePropertyLists
+package import WormholePropertyLists
 package import WormholeSyscalls
 
 /// The identity of a member, in `profile.plist`: written by the process that joins, readable by
 /// every process.
 ///
 /// The profile proves no presence, which the kernel decides: a profile outlives its process.
-package struct MemberProfile: Equatable, Sendable {
-  package let name: String
-  package let incarnation: Incarnation
-  package let process: Int32
+package struct MemberProfile: FileRecord, Equatable, Sendable {
+  package private(set) var name = ""
+  package private(set) var incarnation = Incarnation.unread
+  package private(set) var process: Int32 = 0
   /// The inode of the process's pid namespace.
-  package let namespace: UInt64
+  package private(set) var namespace: UInt64 = 0
   /// In ticks since boot.
-  package let started: UInt64
-  package let program: String
+  package private(set) var started: UInt64 = 0
+  package private(set) var program = ""
   /// The time when the process joined.
-  package let since: Date
+  package private(set) var since = Date.distantPast
   /// Information that the member publishes about itself.
-  package var info: [String: String]
+  package var info: [String: String] = [:]
   /// Whether a carrier has written the profile, for a process of another machine.
   ///
   /// The profile stays when the name is free again, although no process of this machine has joined.
-  package var isCarried: Bool
+  package var isCarried = false
 
   /// The limit for ``info``: the bytes of its keys and values.
   package static let largestInfo = 4096
   /// The largest file that is read as a profile.
   static let largestFile = 64 << 10
+
+  package init() {}
+
+  package mutating func visit(_ fields: inout some FieldVisitor) throws {
+    // The name is the directory's, whatever name the file contains.
+    try? fields.field("name", &name)
+    var digits = incarnation.rawValue
+    try fields.field("incarnation", &digits)
+    try fields.check(
+      "incarnation", Randomness.isName(digits), "an incarnation has 16 hexadecimal digits")
+    incarnation = Incarnation(rawValue: digits) ?? .unread
+    try fields.field("process", &process)
+    try fields.check("process", process > 0, "\(process) is not a process")
+    try fields.field("namespace", &namespace)
+    try fields.field("started", &started)
+    try fields.field("program", &program)
+    program = program.harmless
+    try fields.field("since", &since)
+    try fields.field("info", &info)
+    // A carrier's key spoils no profile if it has another type.
+    try? fields.field("carried", &isCarried, unless: false)
+  }
 
   /// Makes the profile of the joining process.
   package init(name: String, info: [String: String], _ environment: Environment) {
@@ -41,7 +63,6 @@ package struct MemberProfile: Equatable, Sendable {
     since = Date(
       timeIntervalSince1970: Double(environment.sinceEpoch() / 1_000_000) / 1000)
     self.info = info
-    isCarried = false
   }
 
   /// Makes the profile of a process of another machine.
@@ -65,39 +86,16 @@ package struct MemberProfile: Equatable, Sendable {
 
   /// Reads the file; nil if the bytes do not have this form.
   ///
-  /// Keys of later versions are ignored. The name is the directory's, whatever name the file
-  /// contains.
+  /// Keys of later versions are ignored.
   init?(_ bytes: [UInt8], name: String) {
-    guard let list = try? BinaryPropertyList.decode(bytes),
-      let incarnation = list["incarnation"]?.stringValue.flatMap({ Incarnation(rawValue: $0) }),
-      let process = list["process"]?.intValue.flatMap({ Int32(exactly: $0) }),
-      process > 0,
-      let namespace = list["namespace"]?.unsignedValue,
-      let started = list["started"]?.unsignedValue,
-      let program = list["program"]?.stringValue, let since = list["since"]?.dateValue,
-      let info = list["info"]?.dictionaryValue
-    else { return nil }
+    guard let profile = try? MemberProfile(bytes) else { return nil }
+    self = profile
     self.name = name
-    self.incarnation = incarnation
-    self.process = process
-    self.namespace = namespace
-    self.started = started
-    self.program = program.harmless
-    self.since = since
-    self.info = info.compactMapValues(\.stringValue)
-    isCarried = list["carried"]?.boolValue ?? false
-    guard self.info.count == info.count else { return nil }
   }
 
-  func encoded() throws -> [UInt8] {
-    var entries: [String: PropertyListValue] = [
-      "name": .string(name), "incarnation": .string(incarnation.rawValue),
-      "process": .integer(Int64(process)), "namespace": .unsigned(namespace),
-      "started": .unsigned(started), "program": .string(program), "since": .date(since),
-      "info": .dictionary(info.mapValues { .string($0) }),
-    ]
-    if isCarried { entries["carried"] = .boolean(true) }
-    return try entries.encoded(atMost: Self.largestFile)
+  /// The file, with its keys in alphabetical order.
+  package func encoded() throws -> [UInt8] {
+    try entries().encoded(atMost: Self.largestFile)
   }
 
   /// The process that has joined, and its visible state.
@@ -167,16 +165,5 @@ extension MemberDirectory {
       guard error == .noSuchFile || error.meansUnsupportedRename else { throw error }
     }
     try staging.descriptor.rename(staged, to: home.descriptor, Self.profileName)
-  }
-}
-
-extension PropertyListValue {
-  /// The whole number, if the value is an integer and not negative.
-  fileprivate var unsignedValue: UInt64? {
-    switch self {
-    case .integer(let value): UInt64(exactly: value)
-    case .unsigned(let value): value
-    default: nil
-    }
   }
 }
