@@ -28,6 +28,7 @@ import WormholeSyscalls
       ),
       ("is a dictionary and is changed like any value:", EpochRecord.fieldNames, []),
       ("`profile.plist` describes the latest process to join:", MemberProfile.fieldNames, []),
+      ("and not a whole second. The file is a dictionary:", PresenterEntry.fieldNames, []),
       ("starts the program writes it first, under the slot's lock:", WakeRecord.fieldNames, []),
     ] as [(String, [String], [String])])
   func theArticleHasARowForEachKey(
@@ -257,6 +258,33 @@ import WormholeSyscalls
       #expect(found.name == "phone" && !found.isCarried)
       #expect(found.program == "ap", "only harmless characters")
     }
+  }
+
+  @Test func aPresenterIsAForm() throws {
+    let full = PresenterEntry(
+      [AccessPath("/a"), AccessPath("/b")], purpose: "x", guest: "0123456789abcdef",
+      mindsReaders: false)
+    try expectEveryField(of: full, full.encoded())
+    let entries: [String: PropertyListValue] = [
+      "paths": ["/a", "/b"], "purpose": "x", "guest": "0123456789abcdef", "mindsReaders": false,
+    ]
+    #expect(try full.encoded() == BinaryPropertyList.encode(.dictionary(entries)))
+    for minds: PropertyListValue? in [nil, true, 1] {
+      var other = entries
+      other["mindsReaders"] = minds
+      let file = try BinaryPropertyList.encode(.dictionary(other))
+      #expect(try PresenterEntry(file).mindsReaders)
+    }
+    try expectRefusals(
+      of: full,
+      [
+        ("paths", nil, ": no key 'paths'"),
+        ("paths", [], " at 'paths': a presenter has absolute paths"),
+        ("paths", ["/a", "b"], " at 'paths': a presenter has absolute paths"),
+        ("paths", ["/a", 1], " at 'paths[1]': an integer where String is expected"),
+        ("purpose", nil, ": no key 'purpose'"),
+        ("guest", "../x", " at 'guest': a guest has 16 hexadecimal digits"),
+      ])
   }
 }
 

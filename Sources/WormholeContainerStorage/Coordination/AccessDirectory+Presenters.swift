@@ -1,3 +1,4 @@
+internal import WormholePropertyLists
 package import WormholeSyscalls
 
 /// Presenters of files: an access asks its presenters before, and notifies them afterwards.
@@ -124,7 +125,7 @@ extension AccessDirectory {
     switch try read(path, upTo: PresenterEntry.largestFile, in: home.descriptor) {
     case .missing: return nil
     case .sound(let bytes, _):
-      if let entry = PresenterEntry(bytes) { return entry }
+      if let entry = try? PresenterEntry(bytes) { return entry }
       reason = "the format is unknown"
     case .damaged(let why, _): reason = why
     case nil: reason = "the file was not created by a presenter"

@@ -1,4 +1,4 @@
-internal import WormholePropertyLists
+package import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// The name of a presenter's file, which is never used twice: `<process>,<number>`.
@@ -27,15 +27,20 @@ package struct PresenterName: Hashable, Sendable {
 }
 
 /// The content of a presenter's file: written once, before the file becomes visible.
-package struct PresenterEntry: Sendable {
+package struct PresenterEntry: FileRecord, Sendable {
   /// Absolute, and without links in the directories above.
-  package let paths: [AccessPath]
+  package private(set) var paths: [AccessPath] = []
   /// Accesses with this purpose do not ask the presenter.
-  package let purpose: String
+  package private(set) var purpose = ""
   /// The guest of the container under which the presenter's process accepts requests.
-  package let guest: String
+  package private(set) var guest = ""
   /// Whether readers ask the presenter too, and not only writers.
-  package let mindsReaders: Bool
+  package private(set) var mindsReaders = true
+
+  /// The largest file that is read.
+  static let largestFile = 1 << 20
+
+  package init() {}
 
   package init(_ paths: [AccessPath], purpose: String, guest: String, mindsReaders: Bool) {
     self.paths = paths
@@ -44,37 +49,30 @@ package struct PresenterEntry: Sendable {
     self.mindsReaders = mindsReaders
   }
 
-  /// The largest file that is read.
-  static let largestFile = 1 << 20
+  package mutating func visit(_ fields: inout some FieldVisitor) throws {
+    var texts = paths.map(\.text)
+    try fields.field("paths", &texts)
+    try fields.check(
+      "paths", !texts.isEmpty && texts.allSatisfy { $0.begins(with: "/") },
+      "a presenter has absolute paths")
+    paths = texts.map { AccessPath($0) }
+    try fields.field("purpose", &purpose)
+    try fields.field("guest", &guest)
+    // The guest becomes the name of a directory.
+    try fields.check("guest", Randomness.isName(guest), "a guest has 16 hexadecimal digits")
+    var minds: Bool? = mindsReaders
+    // Readers ask a presenter whose file does not answer the question.
+    try? fields.field("mindsReaders", &minds)
+    mindsReaders = minds ?? true
+  }
+
+  /// The file, with its keys in alphabetical order.
+  package func encoded() throws -> [UInt8] {
+    try entries().encoded(atMost: Self.largestFile)
+  }
 
   /// Whether a presented path equals any of the paths, or is above or below any path.
   package func isRelated(to others: some Sequence<AccessPath>) -> Bool {
     others.contains { other in paths.contains { $0.isRelated(to: other) } }
-  }
-}
-
-extension PresenterEntry {
-  func encoded() throws -> [UInt8] {
-    let entries: [String: PropertyListValue] = [
-      "paths": .array(paths.map { .string($0.text) }),
-      "purpose": .string(purpose),
-      "guest": .string(guest),
-      "mindsReaders": .boolean(mindsReaders),
-    ]
-    return try entries.encoded(atMost: Self.largestFile)
-  }
-
-  /// Nil if the bytes do not have this form.
-  init?(_ bytes: [UInt8]) {
-    guard let list = try? BinaryPropertyList.decode(bytes),
-      let paths = list["paths"]?.arrayValue?.compactMap(\.stringValue), !paths.isEmpty,
-      paths.allSatisfy({ $0.begins(with: "/") }),
-      let purpose = list["purpose"]?.stringValue,
-      // The guest becomes the name of a directory.
-      let guest = list["guest"]?.stringValue, Randomness.isName(guest)
-    else { return nil }
-    self.init(
-      paths.map { AccessPath($0) }, purpose: purpose, guest: guest,
-      mindsReaders: list["mindsReaders"]?.boolValue ?? true)
   }
 }
