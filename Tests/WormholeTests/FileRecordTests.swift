@@ -28,6 +28,7 @@ import WormholeSyscalls
       ),
       ("is a dictionary and is changed like any value:", EpochRecord.fieldNames, []),
       ("`profile.plist` describes the latest process to join:", MemberProfile.fieldNames, []),
+      ("and the state only moves forward. The file is a\ndictionary:", AccessEntry.fieldNames, []),
       ("and not a whole second. The file is a dictionary:", PresenterEntry.fieldNames, []),
       ("starts the program writes it first, under the slot's lock:", WakeRecord.fieldNames, []),
     ] as [(String, [String], [String])])
@@ -286,6 +287,56 @@ import WormholeSyscalls
         ("guest", "../x", " at 'guest': a guest has 16 hexadecimal digits"),
       ])
   }
+
+  @Test func anAccessIsAForm() throws {
+    let parts = [
+      ClaimedPath(AccessPath("/a"), writes: true), ClaimedPath(AccessPath("/b"), writes: false),
+    ]
+    let full = AccessEntry(
+      claim: AccessClaim(parts, purpose: "x"), held: [AccessToken(container: "c", name: "n")],
+      hidden: ["/h"], identity: "0123456789abcdef", owner: 7)
+    try expectEveryField(of: full, full.encoded())
+    #expect(try full.encoded() == BinaryEncoder().encode(EarlierAccess()))
+    let read = try #require(try AccessEntry(full.encoded(), owner: 8))
+    #expect(read.claim == full.claim && read.held == full.held && read.owner == 8)
+    try expectRefusals(
+      of: full,
+      [
+        ("paths", nil, ": no key 'paths'"),
+        ("paths", ["/a", 1], " at 'paths[1]': an integer where String is expected"),
+        ("writes", nil, ": no key 'writes'"),
+        ("writes", [true], " at 'writes': 1 values for 2 paths"),
+        ("writes", [true, 1], " at 'writes[1]': an integer where Bool is expected"),
+        ("purpose", nil, ": no key 'purpose'"),
+      ])
+  }
+
+  /// Other accesses wait for an access also if they cannot read the keys that few accesses have.
+  @Test func anAccessIsReadWithoutTheKeysThatFewHave() throws {
+    let list: PropertyListValue = ["paths": ["/a"], "writes": [true], "purpose": "x"]
+    for (held, hidden, identity) in [(nil, nil, nil), (1, 1, 1), ([["c"]], [1], "../x")]
+      as [(PropertyListValue?, PropertyListValue?, PropertyListValue?)]
+    {
+      var other = list
+      other["held"] = held
+      other["hidden"] = hidden
+      other["identity"] = identity
+      let file = try BinaryPropertyList.encode(other)
+      let entry = try #require(AccessEntry(file, owner: 0))
+      #expect(entry.claim.parts == [ClaimedPath(AccessPath("/a"), writes: true)])
+      #expect(entry.held == [] && entry.hidden == [] && entry.identity == nil)
+    }
+  }
+}
+
+/// An access as earlier versions wrote it.
+private struct EarlierAccess: Encodable {
+  let paths = ["/a", "/b"]
+  let writes = [true, false]
+  let purpose = "x"
+  let held = [["c", "n"]]
+  let hidden = ["/h"]
+  let identity = "0123456789abcdef"
 }
 
 /// The start of a member as earlier versions wrote it.

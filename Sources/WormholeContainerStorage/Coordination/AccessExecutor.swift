@@ -1,3 +1,4 @@
+internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 /// The parameters of an access.

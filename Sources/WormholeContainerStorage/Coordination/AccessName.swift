@@ -52,22 +52,6 @@ package struct AccessName: Hashable, Sendable {
   }
 }
 
-/// The content of an access's file: written once, before the file becomes visible.
-package struct AccessEntry: Sendable {
-  package let claim: AccessClaim
-  /// The accesses that enclosed the access on its thread, in any container.
-  package let held: [AccessToken]
-  /// Hidden directories beside the files that the access replaces.
-  let hidden: [String]
-  /// A random number in the names of the directories' markers; nil in entries of earlier programs.
-  let identity: String?
-  /// The user who owns the file.
-  let owner: UInt32
-
-  /// The largest file that is read.
-  static let largestFile = 1 << 20
-}
-
 /// An access of some container.
 package struct AccessToken: Hashable, Sendable {
   package let container: String

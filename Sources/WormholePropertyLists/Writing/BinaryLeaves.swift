@@ -31,13 +31,6 @@ package struct BinaryLeaves {
     try writer.encode(value, at: addLink(for: key))
   }
 
-  package func add<Element>(
-    _ key: StaticString, _ elements: [Element], _ value: (Element) -> PropertyListValue
-  ) throws(PropertyListError) {
-    let array = writer.container(isDictionary: false, at: addLink(for: key))
-    for element in elements { try writer.add(value(element), to: writer.addLink(to: array)) }
-  }
-
   /// Adds a dictionary of strings, whose keys must consist of ASCII characters.
   package func add(_ key: StaticString, _ fields: [String: String]) {
     let inner = writer.container(isDictionary: true, at: addLink(for: key))
