@@ -17,15 +17,18 @@ int linux_ignores_signal(int number) {
 
 /* Signals that a thread waits for, in place of their action. The handler does only what a handler
    may: it sets a bit and posts a semaphore. */
+enum { greatest = 64 };
 static sem_t arrivals;
 static uint64_t pending;
 static pid_t owner;
-static struct sigaction earlier[64];
+static struct sigaction earlier[greatest + 1];
+
+static uint64_t bit(int number) { return (uint64_t)1 << (number - 1); }
 
 static void note(int number) {
   int error = errno;
   if (getpid() == owner) {
-    __atomic_fetch_or(&pending, (uint64_t)1 << number, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&pending, bit(number), __ATOMIC_RELEASE);
     sem_post(&arrivals);
   } else {
     /* In a forked child nobody waits: the signal has its default action once the handler has
@@ -44,8 +47,12 @@ int linux_begin_awaiting_signals(void) {
 }
 
 int linux_catch_signal(int number) {
+  if (number < 1 || number > greatest) {
+    errno = EINVAL;
+    return -1;
+  }
   /* One that came while the signal was caught before belongs to a wait that has ended. */
-  __atomic_fetch_and(&pending, ~((uint64_t)1 << number), __ATOMIC_ACQ_REL);
+  __atomic_fetch_and(&pending, ~bit(number), __ATOMIC_ACQ_REL);
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = note;

@@ -49,6 +49,20 @@ struct SharedSignalTests {
     return signals & 1 << (number - 1) != 0
   }
 
+  /// A number that no signal has is refused, before the number is used as an index.
+  @Test(arguments: [Int32.min, -1, 0, 65, .max])
+  func aNumberWithoutASignalIsRefused(_ number: Int32) {
+    #expect(throws: Errno.invalidArgument) { _ = try CaughtSignals([number]) {} }
+  }
+
+  @Test func theGreatestSignalIsCaught() throws {
+    let heard = Monitor(0)
+    let caught = try CaughtSignals([64]) { heard.signal { $0 += 1 } }
+    defer { caught.end() }
+    try own.send(number: 64)
+    #expect(heard.wait(until: .now + patience) { $0 > 0 ? $0 : nil } == 1)
+  }
+
   /// And a later catch begins again, with a thread of its own.
   @Test func aSignalCallsEachOfItsClosuresOnce() throws {
     let heard = Monitor<[String]>([])

@@ -158,7 +158,8 @@ int linux_begin_awaiting_signals(void);
 /* Catches a signal in place of its action, until its release. Not for several threads at once. */
 int linux_catch_signal(int number);
 void linux_release_signal(int number);
-/* Waits for caught signals, and returns a bit for each; no bit after the call below. */
+/* Waits for caught signals, and returns a bit for each, the lowest for signal 1; no bit after the
+   call below. */
 uint64_t linux_await_signals(void);
 void linux_end_awaiting_signals(void);
 

@@ -91,7 +91,7 @@ private final class Watch: Sendable {
       let arrived = linux_await_signals()
       let (calls, isOver) = state.withLock { state in
         let keys = state.closures.filter { _, closure in
-          closure.numbers.contains { arrived & (1 << UInt64($0)) != 0 }
+          closure.numbers.contains { arrived & (1 << UInt64($0 - 1)) != 0 }
         }.keys
         let calls = keys.compactMap { state.remove($0) }
         state.hasThread = !state.closures.isEmpty
