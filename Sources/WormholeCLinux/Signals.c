@@ -19,29 +19,48 @@ int linux_ignores_signal(int number) {
    may: it sets a bit and posts a semaphore. */
 enum { greatest = 64 };
 static sem_t arrivals;
-static uint64_t pending;
+static uint64_t caught, pending;
 static pid_t owner;
 static struct sigaction earlier[greatest + 1];
 
 static uint64_t bit(int number) { return (uint64_t)1 << (number - 1); }
 
+static int add_bit(uint64_t *bits, int number) {
+  return (__atomic_fetch_or(bits, bit(number), __ATOMIC_SEQ_CST) & bit(number)) != 0;
+}
+
+static int take_bit(uint64_t *bits, int number) {
+  return (__atomic_fetch_and(bits, ~bit(number), __ATOMIC_SEQ_CST) & bit(number)) != 0;
+}
+
 static void note(int number) {
   int error = errno;
-  if (getpid() == owner) {
-    __atomic_fetch_or(&pending, bit(number), __ATOMIC_RELEASE);
-    sem_post(&arrivals);
-  } else {
+  if (getpid() != owner) {
     /* In a forked child nobody waits: the signal has its default action once the handler has
        returned. */
     signal(number, SIG_DFL);
     raise(number);
+  } else {
+    add_bit(&pending, number);
+    sem_post(&arrivals);
   }
   errno = error;
+}
+
+static void restore(int number) {
+  struct sigaction action;
+  /* A handler that the program has installed in the meantime stays. */
+  if (sigaction(number, NULL, &action) == 0 && action.sa_handler == note)
+    sigaction(number, &earlier[number], NULL);
 }
 
 int linux_begin_awaiting_signals(void) {
   if (owner == getpid()) return 0;
   if (sem_init(&arrivals, 0, 0) == -1) return -1;
+  /* A forked child has inherited the handlers, but no thread that waits. */
+  for (int number = 1; number <= greatest; number++)
+    if (take_bit(&caught, number)) restore(number);
+  pending = 0;
   owner = getpid();
   return 0;
 }
@@ -52,25 +71,26 @@ int linux_catch_signal(int number) {
     return -1;
   }
   /* One that came while the signal was caught before belongs to a wait that has ended. */
-  __atomic_fetch_and(&pending, ~bit(number), __ATOMIC_ACQ_REL);
+  take_bit(&pending, number);
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  return sigaction(number, &action, &earlier[number]);
+  add_bit(&caught, number);
+  if (sigaction(number, &action, &earlier[number]) == 0) return 0;
+  take_bit(&caught, number);
+  return -1;
 }
 
 void linux_release_signal(int number) {
-  struct sigaction action;
-  /* A handler that the program has installed in the meantime stays. */
-  if (sigaction(number, NULL, &action) == 0 && action.sa_handler == note)
-    sigaction(number, &earlier[number], NULL);
+  restore(number);
+  take_bit(&caught, number);
 }
 
 uint64_t linux_await_signals(void) {
   while (sem_wait(&arrivals) == -1 && errno == EINTR) {}
-  return __atomic_exchange_n(&pending, 0, __ATOMIC_ACQ_REL);
+  return __atomic_exchange_n(&pending, 0, __ATOMIC_SEQ_CST);
 }
 
 void linux_end_awaiting_signals(void) { sem_post(&arrivals); }

@@ -12,6 +12,13 @@ struct CaughtSignalsTests {
     #expect(outcome.output == "the signal has ended the copy\ncaught: 1\n")
   }
 
+  /// The copy has inherited the handler, but no closure that the signal would call.
+  @Test func aForkedChildThatCatchesSignalsHasLostThoseOfItsParent() throws {
+    let outcome = try run(.catchInCopies)
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output == "the signal has ended the copy\nthe signal has ended the copy\n")
+  }
+
   /// As for a program in the background of a script.
   @Test func aSignalThatTheParentHasIgnoredStaysIgnored() throws {
     let job = PeerJob.catchSignals.arguments.map { "'\($0)'" }.joined(separator: " ")

@@ -98,6 +98,25 @@ extension Peer {
     try say("the signal is ignored")
   }
 
+  static func catchInCopies() throws {
+    let signals = try CaughtSignals([Processes.Signal.terminate.number]) {}
+    let outcomes = [
+      forking_do(0) {
+        guard let other = try? CaughtSignals([Processes.Signal.hangUp.number], {}) else { return }
+        try? Processes.send(.terminate, to: Processes.current)
+        other.end()
+      },
+      forking_do(0) {
+        try? CaughtSignals([Processes.Signal.terminate.number]) {}.end()
+        try? Processes.send(.terminate, to: Processes.current)
+      },
+    ]
+    for outcome in outcomes {
+      try say(outcome == 0 ? "the copy has ended itself" : "the signal has ended the copy")
+    }
+    signals.end()
+  }
+
   private static func copyOfCopy() {
     copied = .current
     let outcome = forking_do(0) {

@@ -155,6 +155,9 @@ package indirect enum PeerJob: Codable, Sendable {
   case inherit(_ directory: String, by: Copying)
   /// Catches its signals, and prints what signals do in a child, in itself, and afterwards.
   case catchSignals
+  /// Catches a signal, forks a child that catches another signal, and one that catches the same
+  /// signal for a time. Sends both children the signal afterwards, and prints what it has done.
+  case catchInCopies
   /// Forks children in sequence while the process is busy. Each child tries to use its inherited
   /// objects, drops them, and opens the container again.
   ///
