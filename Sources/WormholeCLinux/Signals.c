@@ -16,7 +16,11 @@ int linux_ignores_signal(int number) {
 }
 
 /* Signals that a thread waits for, in place of their action. The handler does only what a handler
-   may: it sets a bit and posts a semaphore. */
+   may: it sets a bit and posts a semaphore.
+
+   A release restores the action first, and clears the signal's bit in `caught` afterwards. So the
+   handler finds that bit, and the signal is left to the thread; or the bit of the signal in
+   `pending` is taken either by the release or by the handler, and the signal is raised again. */
 enum { greatest = 64 };
 static sem_t arrivals;
 static uint64_t caught, pending;
@@ -42,7 +46,10 @@ static void note(int number) {
     raise(number);
   } else {
     add_bit(&pending, number);
-    sem_post(&arrivals);
+    if (__atomic_load_n(&caught, __ATOMIC_SEQ_CST) & bit(number))
+      sem_post(&arrivals);
+    else if (take_bit(&pending, number))
+      raise(number);
   }
   errno = error;
 }
@@ -70,8 +77,6 @@ int linux_catch_signal(int number) {
     errno = EINVAL;
     return -1;
   }
-  /* One that came while the signal was caught before belongs to a wait that has ended. */
-  take_bit(&pending, number);
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = note;
@@ -86,11 +91,17 @@ int linux_catch_signal(int number) {
 void linux_release_signal(int number) {
   restore(number);
   take_bit(&caught, number);
+  if (take_bit(&pending, number)) kill(getpid(), number);
 }
 
 uint64_t linux_await_signals(void) {
   while (sem_wait(&arrivals) == -1 && errno == EINTR) {}
   return __atomic_exchange_n(&pending, 0, __ATOMIC_SEQ_CST);
+}
+
+void linux_raise_signals(uint64_t signals) {
+  for (int number = 1; number <= greatest; number++)
+    if (signals & bit(number)) kill(getpid(), number);
 }
 
 void linux_end_awaiting_signals(void) { sem_post(&arrivals); }

@@ -19,6 +19,17 @@ struct CaughtSignalsTests {
     #expect(outcome.output == "the signal has ended the copy\nthe signal has ended the copy\n")
   }
 
+  /// The handlers of the refused catch are removed in the end, and the process has not asked for
+  /// the signal: the signal has its action.
+  ///
+  /// In each process the signal arrives at another moment.
+  @Test func aSignalThatArrivesWhileACatchIsRefusedIsNotLost() throws {
+    for _ in 1...16 {
+      let outcome = try run(.refuseSignals)
+      #expect(outcome.status == .signalled(15), "\(outcome.output) \(outcome.errors)")
+    }
+  }
+
   /// As for a program in the background of a script.
   @Test func aSignalThatTheParentHasIgnoredStaysIgnored() throws {
     let job = PeerJob.catchSignals.arguments.map { "'\($0)'" }.joined(separator: " ")

@@ -117,6 +117,27 @@ extension Peer {
     signals.end()
   }
 
+  /// The system lets no process catch the stop signal.
+  static func refuseSignals() throws {
+    let (rounds, isSent) = (Monitor(0), Monitor(false))
+    // The thread that awaits signals is the same in all rounds.
+    let other = try CaughtSignals([Processes.Signal.hangUp.number]) {}
+    let sender = try Thread("sender") {
+      rounds.wait(until: nil) { $0 >= 100 ? () : nil }
+      try? Processes.send(.terminate, to: Processes.current)
+      isSent.signal { $0 = true }
+    }
+    let numbers: Set = [Processes.Signal.terminate.number, Processes.Signal.stop.number]
+    while !isSent.withLock({ $0 }) {
+      guard (try? CaughtSignals(numbers) {}) == nil else { throw Errno.notPermitted }
+      rounds.signal { $0 += 1 }
+    }
+    sender.join()
+    let never: Void? = isSent.wait(until: .now + .seconds(5)) { _ in nil }
+    try say("the signal is lost: \(never == nil)")
+    other.end()
+  }
+
   private static func copyOfCopy() {
     copied = .current
     let outcome = forking_do(0) {

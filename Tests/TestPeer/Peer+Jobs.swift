@@ -74,6 +74,7 @@ extension Peer {
     case .inherit(let directory, let way): try inherit(directory, by: way)
     case .catchSignals: try catchSignals()
     case .catchInCopies: try catchInCopies()
+    case .refuseSignals: try refuseSignals()
     case .forkBusy(let container, let copies): try forkBusy(container, copies: copies)
     case .send(
       let container, let name, let peer, let numbers, let batch, let durability, let waits,

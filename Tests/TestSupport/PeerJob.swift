@@ -158,6 +158,9 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Catches a signal, forks a child that catches another signal, and one that catches the same
   /// signal for a time. Sends both children the signal afterwards, and prints what it has done.
   case catchInCopies
+  /// Sends itself a signal while it fails to catch the signal together with another one, and prints
+  /// a line if it survives.
+  case refuseSignals
   /// Forks children in sequence while the process is busy. Each child tries to use its inherited
   /// objects, drops them, and opens the container again.
   ///

@@ -157,10 +157,14 @@ int linux_ignores_signal(int number);
 int linux_begin_awaiting_signals(void);
 /* Catches a signal in place of its action, until its release. Not for several threads at once. */
 int linux_catch_signal(int number);
+/* Gives a signal its earlier action. One that has arrived, and that no wait has returned, is sent
+   again. */
 void linux_release_signal(int number);
 /* Waits for caught signals, and returns a bit for each, the lowest for signal 1; no bit after the
-   call below. */
+   last call below. */
 uint64_t linux_await_signals(void);
+/* Sends the signals of a result to this process again. */
+void linux_raise_signals(uint64_t signals);
 void linux_end_awaiting_signals(void);
 
 #endif

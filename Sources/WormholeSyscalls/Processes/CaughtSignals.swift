@@ -17,7 +17,7 @@ package final class CaughtSignals: Sendable {
 
   /// Gives the signals their earlier actions.
   ///
-  /// A signal that has arrived before may still call the closure.
+  /// A signal that has arrived before calls the closure, or has its earlier action.
   package func end() {
     // The threads and handlers of a forked child are its own.
     if watch === Watch.ofThisProcess.current { watch.remove(key) }
@@ -32,6 +32,15 @@ private final class Watch: Sendable {
     var next = 0
     var closures: [Int: (numbers: Set<Int32>, call: Action)] = [:]
     var hasThread = false
+
+    /// The signals that call a closure, a bit for each, the lowest for signal 1.
+    var bits: UInt64 {
+      closures.values.reduce(0) { bits, closure in
+        closure.numbers.reduce(bits) { $0 | Self.bit($1) }
+      }
+    }
+
+    static func bit(_ number: Int32) -> UInt64 { 1 << UInt64(number - 1) }
 
     /// How many of the closures a signal calls.
     func count(_ number: Int32) -> Int {
@@ -89,15 +98,18 @@ private final class Watch: Sendable {
   private func wait() {
     while true {
       let arrived = linux_await_signals()
-      let (calls, isOver) = state.withLock { state in
+      let (calls, uncaught, isOver) = state.withLock { state in
+        // A catch may have been refused, or have ended, after its signal had arrived.
+        let uncaught = arrived & ~state.bits
         let keys = state.closures.filter { _, closure in
-          closure.numbers.contains { arrived & (1 << UInt64($0 - 1)) != 0 }
+          closure.numbers.contains { arrived & State.bit($0) != 0 }
         }.keys
         let calls = keys.compactMap { state.remove($0) }
         state.hasThread = !state.closures.isEmpty
-        return (calls, !state.hasThread)
+        return (calls, uncaught, !state.hasThread)
       }
       for call in calls { call.perform() }
+      linux_raise_signals(uncaught)
       if isOver { return }
     }
   }
