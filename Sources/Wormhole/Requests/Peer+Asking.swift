@@ -67,9 +67,10 @@ extension Peer {
   package func sendNow<Value: Encodable>(
     _ value: Value, _ label: OutgoingLabel, _ timeout: Duration, until deadline: Instant
   ) throws(WormholeError) -> Incarnation {
-    try withLive { (live) throws(WormholeError) in
+    let operation = LiveName.Letter.message.operation
+    return try withLive(operation) { (live) throws(WormholeError) in
       let asked = try OutgoingRequest(
-        self, live, value, label, timeout, until: deadline, "send message to")
+        self, live, value, label, timeout, until: deadline, operation)
       return try asked.send(.message) { _ in }
     }
   }
@@ -207,8 +208,7 @@ extension Peer {
 
   /// Calls the body with the requester's mailbox, or with the mailbox of a temporary guest.
   private func withLive<Result>(
-    _ operation: String = OutgoingRequest.operation,
-    _ body: (LiveMailbox) throws(WormholeError) -> Result
+    _ operation: String, _ body: (LiveMailbox) throws(WormholeError) -> Result
   ) throws(WormholeError) -> Result {
     try container.storage.checkOwner(operation, name)
     if let live { return try body(live) }
