@@ -49,7 +49,7 @@ final class GroupDefaults: UserDefaults {
   private func settings(making isMaking: Bool) -> GroupSettings {
     let known = state.withLock { $0.settings }
     guard known.isGone.withLock({ $0 }), isMaking || SharedOpenings.hasContainer(suite),
-      let next = SilentCall.attempt({ try GroupSettings(suite) })
+      let next = SilentCall.attempt({ try GroupSettings(suite, creates: isMaking) })
     else { return known }
     // Another thread may have opened the container at the same time.
     let present = state.withLock { state in
@@ -350,8 +350,8 @@ private final class GroupSettings: Sendable {
   /// Whether a program has removed the container.
   let isGone = Monitor(false)
 
-  init(_ group: String) throws(WormholeError) {
-    stored = try SharedOpenings.group(group).defaults(group)
+  init(_ group: String, creates: Bool = true) throws(WormholeError) {
+    stored = try SharedOpenings.group(group, creates: creates).defaults(group)
   }
 
   /// Runs a body, and notes the removal of the container if it makes the body fail.

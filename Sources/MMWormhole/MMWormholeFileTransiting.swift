@@ -57,11 +57,14 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   }
 
   /// Returns the container and the place of the messages in it.
+  ///
+  /// - Parameter creates: whether a missing container is created.
   @discardableResult
-  private func open() throws(WormholeError) -> OpenMessenger {
+  private func open(creates: Bool = true) throws(WormholeError) -> OpenMessenger {
     if let opened = opened.withLock({ $0 }) { return opened }
     let new = OpenMessenger(
-      container: try SharedOpenings.group(group), messages: try MessagePlace(directory))
+      container: try SharedOpenings.group(group, creates: creates),
+      messages: try MessagePlace(directory))
     opened.withLock { $0 = new }
     return new
   }
@@ -121,30 +124,31 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     failure: () -> @Sendable (any Error) -> Void
   ) throws {
     let stored = try StoredMessage.store(object, identifier)
-    _ = try inContainer {
-      let place = try resolve(identifier)
-      return try writing(place) { try place.channel.put(stored, alias: place.alias) }
+    _ = try inContainer { opened in
+      let place = try resolve(identifier, opened)
+      return try access(.writing(place.alias.location), creates: true) {
+        try place.channel.put(stored, alias: place.alias)
+      }
     }
   }
 
   func message(_ identifier: String) throws -> Any? {
-    try inContainer(isDone: { $0 != nil }, otherwise: { nil }) {
-      let place = try resolve(identifier)
-      guard let coordinator else { return try message(at: place, identifier) }
-      return try coordinator.read(place.alias.location) { _ in try message(at: place, identifier) }
+    try inContainer(isDone: { $0 != nil }, otherwise: { nil }) { opened in
+      let place = try resolve(identifier, opened)
+      return try access(.reading(place.alias.location), creates: false) {
+        try StoredMessage.object(place.channel.value, identifier)
+      }
     }
-  }
-
-  private func message(at place: Place, _ identifier: String) throws -> Any? {
-    try StoredMessage.object(place.channel.value, identifier)
   }
 
   /// Returns the version up to which messages are removed; nil if messages have no version, or if
   /// the group has no container, and so no message.
   func clear(_ identifier: String) throws -> MessageVersion? {
-    try inContainer(isDone: { _ in false }, otherwise: { nil }) { () -> MessageVersion? in
-      let place = try resolve(identifier)
-      let number = try writing(place) { try place.channel.clear(alias: place.alias) }
+    try inContainer(isDone: { _ in false }, otherwise: { nil }) { opened -> MessageVersion? in
+      let place = try resolve(identifier, opened)
+      let number = try access(.writing(place.alias.location), creates: false) {
+        try place.channel.clear(alias: place.alias)
+      }
       return MessageVersion(source: place.source, number: number)
     }
   }
@@ -160,23 +164,29 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ///     make none: the removal of the group's directory may be in progress, and would fail.
   private func inContainer<Result>(
     isDone: (Result) -> Bool = { _ in true }, otherwise: (() -> Result)? = nil,
-    _ body: () throws -> Result
+    _ body: (OpenMessenger) throws -> Result
   ) throws -> Result {
-    let before = try open().container
-    // A coordinated access orders its accesses in the group's container, and makes a missing one.
-    if coordinator == nil || otherwise == nil || before.storage.isInPlace {
+    do {
+      let before = try open(creates: otherwise == nil)
       do {
-        let result = try body()
-        if isDone(result) || before.storage.isInPlace { return result }
+        let result = try body(before)
+        if isDone(result) || before.container.storage.isInPlace { return result }
       } catch {
         // A coordinated access may find that a directory is missing, any other that the container
         // is.
-        if before.storage.isInPlace { throw error }
+        if before.container.storage.isInPlace { throw error }
       }
+      if let otherwise, !SharedOpenings.hasContainer(group) { return otherwise() }
+      leave(before.container)
+      return try body(open(creates: otherwise == nil))
+    } catch {
+      // Another program may remove the next container as well. A name that cannot be used has no
+      // container either, and is an error.
+      guard let otherwise, (error as? WormholeError)?.code != .invalidName,
+        !SharedOpenings.hasContainer(group)
+      else { throw error }
+      return otherwise()
     }
-    if let otherwise, !SharedOpenings.hasContainer(group) { return otherwise() }
-    leave(before)
-    return try body()
   }
 
   /// Lets the next call open the group's next container.
@@ -186,17 +196,25 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     kept.withLock { $0 = [:] }
   }
 
-  private func writing<Result>(_ place: Place, _ body: () throws -> Result) throws -> Result {
+  /// Runs a body, in an access to the link of its message if accesses are coordinated.
+  ///
+  /// - Parameter creates: whether the access makes a missing container, which orders the accesses
+  ///   to the group's files.
+  private func access<Result>(
+    _ intent: Coordinator.Intent, creates: Bool, _ body: () throws -> Result
+  ) throws -> Result {
     guard let coordinator else { return try body() }
-    return try coordinator.write(place.alias.location) { _ in try body() }
+    return try coordinator.access(
+      [intent], within: nil, takeOverAfter: nil, announced: coordinator.announce(),
+      creates: creates
+    ) { _ in try body() }
   }
 
   /// - Parameter cleared: is called with each identifier and the result of ``clear(_:)`` for it.
   func clearAll(_ cleared: (String, MessageVersion?) -> Void) throws {
     var failure: (any Error)?
-    let names = try inContainer(isDone: { !$0.isEmpty }, otherwise: { [] }) { () -> [String] in
-      let opened = try open()
-      return try opened.container.channels(prefix: opened.messages.prefix)
+    let names = try inContainer(isDone: { !$0.isEmpty }, otherwise: { [] }) { opened -> [String] in
+      try opened.container.channels(prefix: opened.messages.prefix)
         .map { String($0.dropFirst(opened.messages.prefix.count)) }
     }
     for identifier in names {
@@ -220,7 +238,7 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
   ) throws(WormholeError) -> Subscription {
     let container = try open().container
     if !container.storage.isInPlace { leave(container) }
-    let place = try resolve(identifier)
+    let place = try resolve(identifier, open())
     let source = place.source
     return try place.channel.watch(initial: false) { snapshot in
       let version = MessageVersion(source: source, number: snapshot.version)
@@ -237,9 +255,10 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     }
   }
 
-  private func resolve(_ identifier: String) throws(WormholeError) -> Place {
+  private func resolve(
+    _ identifier: String, _ opened: OpenMessenger
+  ) throws(WormholeError) -> Place {
     let key = Array(identifier.utf8)
-    let opened = try open()
     // Another thread may have kept a channel of a removed container.
     if let place = kept.withLock({ $0[key] }), place.container === opened.container {
       return place

@@ -26,8 +26,12 @@ package enum SharedOpenings {
     return (try? Descriptor.status(ofPath: location.container)) != nil
   }
 
-  /// Returns the instance of a group's container, which is created if it is missing.
-  package static func group(_ identifier: String?) throws(WormholeError) -> SharedContainer {
+  /// Returns the instance of a group's container.
+  ///
+  /// - Parameter creates: whether a missing container is created.
+  package static func group(
+    _ identifier: String?, creates: Bool = true
+  ) throws(WormholeError) -> SharedContainer {
     guard let identifier else {
       throw WormholeError(
         .invalidName, "open the container of group", "", because: "the group's identifier is nil")
@@ -38,7 +42,7 @@ package enum SharedOpenings {
       if state.process != process { state = State(process: process) }
       // A program that removes the directory and continues, as tests do, wants a new container.
       if let container = state.holes[place], container.storage.isInPlace { return container }
-      var options = Options()
+      var options = Options(createsIfMissing: creates)
       options.log = { DropInLog.tell($0) }
       let container = try SharedContainer(group: identifier, options: options)
       state.holes[place] = container

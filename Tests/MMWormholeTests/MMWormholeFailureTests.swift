@@ -4,6 +4,7 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeSyscalls
 
 /// MMWormhole's reports of failures, and its treatment of damage.
 @Suite struct MMWormholeFailureTests {
@@ -291,6 +292,50 @@ import Wormhole
       wormhole.clearAllMessageContents()
       #expect(!FileManager.default.fileExists(atPath: directory), "\(type)")
       #expect(failures.all == [])
+    }
+  }
+
+  /// The container is removed before each of the call's system calls in turn.
+  @Test(.blocking, arguments: [false, true])
+  func aCoordinatedCallMakesNoNextContainerInItsMiddle(_ clears: Bool) throws {
+    let wormhole = try wormhole(.coordinatedFile)
+    var (number, isReached) = (0, true)
+    while isReached {
+      number += 1
+      wormhole.passMessageObject("one" as NSString, identifier: "m")
+      let directory = try SharedContainer(group: group).directory
+      let (pause, isOver) = (FaultPause(), Monitor(false))
+      let removing = try remove(directory, at: pause, unless: isOver)
+      FaultPoints.with([FaultRule(nil, path: group, number: number, .pause(pause))]) {
+        if clears {
+          wormhole.clearMessageContents(forIdentifier: "m")
+        } else {
+          _ = wormhole.message(withIdentifier: "m")
+        }
+      }
+      isOver.signal { $0 = true }
+      removing.join()
+      isReached = pause.isReached
+      #expect(FileManager.default.fileExists(atPath: directory) != isReached, "call \(number)")
+    }
+    #expect(number > 10)
+  }
+
+  /// Removes a directory when a call is paused.
+  private func remove(
+    _ directory: String, at pause: FaultPause, unless isOver: Monitor<Bool>
+  ) throws -> WormholeSyscalls.Thread {
+    try WormholeSyscalls.Thread("removing") {
+      while !pause.isReached {
+        let end = isOver.wait(until: .now + .milliseconds(1)) { $0 ? true : nil }
+        if end == true { break }
+      }
+      guard pause.isReached else { return }
+      // A value that is saved in the background may appear in a directory that was empty.
+      while FileManager.default.fileExists(atPath: directory) {
+        try? FileManager.default.removeItem(atPath: directory)
+      }
+      pause.open()
     }
   }
 }

@@ -22,9 +22,11 @@ final class AccessSession: Sendable {
   ///     asks nor notifies.
   ///   - isAnswering: whether the access is made inside a presenter's closure; then it asks no
   ///     presenter.
+  ///   - creates: whether a missing container of a group is created.
   init(
     _ intents: [Coordinator.Intent], _ whose: (purpose: String, presenter: String?),
-    _ arbiters: Arbiters, _ takeOver: Duration?, _ patience: Patience, _ isAnswering: Bool
+    _ arbiters: Arbiters, _ takeOver: Duration?, _ patience: Patience, _ isAnswering: Bool,
+    creates: Bool = true
   ) throws(WormholeError) {
     let purpose = whose.purpose
     (self.patience, self.isAnswering, self.arbiters) = (patience, isAnswering, arbiters)
@@ -42,14 +44,14 @@ final class AccessSession: Sendable {
       let paths = try AccessPath.resolve(intent.path)
       resolved.append(paths)
       for path in paths {
-        let room = try arbiters.room(for: path)
+        let room = try arbiters.room(for: path, creates: creates)
         let part = ClaimedPath(path, writes: intent.kind != .reading)
         parts[room.key, default: (room, [], [])].parts.append(part)
         seen[room.key, default: (room, [])].parts.append(
           PathUse(path: path, writes: part.writes, manner: intent.manner))
       }
       if intent.kind == .replacing, let target = paths.last {
-        parts[try arbiters.room(for: target).key]?.replaced.append(target)
+        parts[try arbiters.room(for: target, creates: creates).key]?.replaced.append(target)
       }
     }
     self.resolved = resolved

@@ -151,13 +151,16 @@ public final class Coordinator: Sendable {
   }
 
   /// The same, for an announced call.
+  ///
+  /// - Parameter creates: whether a missing container of a group is created; otherwise an access to
+  ///   the group's files fails.
   package func access<Result>(
     _ intents: [Intent], within timeout: Duration?, takeOverAfter: Duration?,
-    announced call: AnnouncedCall, _ body: (Access) throws -> Result
+    announced call: AnnouncedCall, creates: Bool = true, _ body: (Access) throws -> Result
   ) throws -> Result {
     defer { forget(call) }
     let stay = try stay(
-      intents, timeout, takeOverAfter, call.cancellation, call.isAnswering)
+      intents, timeout, takeOverAfter, call.cancellation, call.isAnswering, creates: creates)
     let access = try stay.begin()
     forget(call)
     let result = stay.held.within { Swift.Result { try body(access) } }
@@ -251,13 +254,13 @@ public final class Coordinator: Sendable {
 
   private func stay(
     _ intents: [Intent], _ timeout: Duration?, _ takeOver: Duration?,
-    _ cancellation: CancellationFlag, _ isAnswering: Bool
+    _ cancellation: CancellationFlag, _ isAnswering: Bool, creates: Bool = true
   ) throws(WormholeError) -> AccessSession {
     try AccessSession(
       // In a forked child, the presenter belongs to the parent.
       intents, (purpose, owner.isCurrent ? presenter : nil), orderedBy, takeOver,
       Patience(within: Self.timeout(timeout, takeOver), cancellation: cancellation),
-      isAnswering)
+      isAnswering, creates: creates)
   }
 
   /// Selects the container that orders a file.

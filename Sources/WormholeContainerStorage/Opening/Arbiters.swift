@@ -42,10 +42,14 @@ package final class Arbiters: Sendable {
   }
 
   /// Returns the access directory for a path without links.
-  package func room(for path: AccessPath) throws(WormholeError) -> AccessDirectory {
+  ///
+  /// - Parameter creates: whether a missing container of a group is created.
+  package func room(
+    for path: AccessPath, creates: Bool = true
+  ) throws(WormholeError) -> AccessDirectory {
     guard let group = try group(of: path), group != Self.userGroup else { return try userRoom() }
     return try room(location(group)) { (location) throws(WormholeError) in
-      try self.open(location)
+      try self.open(location, create: creates)
     }
   }
 
@@ -83,14 +87,16 @@ package final class Arbiters: Sendable {
 
   /// A group's container records whether several users share it; without a record, both ways are
   /// tried.
-  private func open(_ location: ContainerLocation) throws(WormholeError) -> Container {
+  private func open(
+    _ location: ContainerLocation, create: Bool
+  ) throws(WormholeError) -> Container {
     if let sharing = Container.recordedSharing(at: location.container) {
       var options = options
       options.sharing = sharing
-      return try Container.open(location.container, options: options)
+      return try Container.open(location.container, create: create, options: options)
     }
     do throws(WormholeError) {
-      return try Container.open(location.container, options: options)
+      return try Container.open(location.container, create: create, options: options)
     } catch {
       guard error.code == .refused else { throw error }
       var options = options
@@ -134,7 +140,7 @@ package final class Arbiters: Sendable {
       if let room = try? self.room(
         location,
         { (place) throws(WormholeError) in
-          try self.open(place)
+          try self.open(place, create: false)
         })
       {
         found.append(room)
