@@ -108,6 +108,30 @@ import WormholeSyscalls
     #expect(try letters() == [])
   }
 
+  /// A wait that ended with the bundle would shorten the wait for the same record later, when the
+  /// servers were restored.
+  @Test func aBundleThatIsReceivedEndsTheWaitOfItsMachine() throws {
+    let (bundle, _) = try arrival(false, after: 0)
+    bridge.awaited[Self.other] = (9, Instant.now + .seconds(-30))
+    let message = StreamMessage(
+      subject: "flow.\(Self.other)", headers: [], payload: try #require(bundle.encoded()),
+      sequence: 1, timestamp: 1, pending: 0)
+    bridge.receive([message])
+    #expect(try letters().count == 1)
+    #expect(bridge.awaited.isEmpty)
+  }
+
+  /// A reader that begins again after a loss has the smaller positions of the restored servers.
+  ///
+  /// With the earlier position, each bundle would let its receiver wait for a record.
+  @Test func theRecordsOfLostServersAreKnownNoLonger() {
+    bridge.note(given: record([], 7))
+    #expect(scene.link.knownRecords == 7)
+    scene.link.comparedRestarts -= 1
+    bridge.forgetLostRecords(scene.link)
+    #expect(scene.link.knownRecords == 0)
+  }
+
   /// The reader gives earlier records again, and the bridge still knows the later ones.
   @Test func aBundleStatesTheLatestRecordThatItsMachineHasRead() throws {
     for sequence: UInt64 in [7, 3] { bridge.note(given: record([], sequence)) }

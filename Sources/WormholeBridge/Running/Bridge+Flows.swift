@@ -277,7 +277,7 @@ extension Bridge {
 
   // MARK: Receiving
 
-  private func receive(_ messages: [StreamMessage]) {
+  func receive(_ messages: [StreamMessage]) {
     var arrived: [String: [(FlowBundle, Int64)]] = [:]
     for message in messages {
       guard let machine = message.subject.split(separator: ".").last.map({ String($0) }),
