@@ -1,4 +1,4 @@
-internal import Synchronization
+internal import WormholeSyscalls
 
 /// A picture in shades of grey, as a PNG file.
 ///
@@ -78,7 +78,7 @@ public struct PNG: Hashable, Sendable {
 }
 
 extension Movie {
-  private static let images = Mutex([String: PNG]())
+  private static let images = Monitor([String: PNG]())
 
   /// Returns the image of a ticket for this film.
   ///

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import FoundationEssentials
-internal import Synchronization
 public import Wormhole
+internal import WormholeSyscalls
 
 /// The app of one side: it holds the side's name, and maintains the images of one customer's
 /// tickets.
@@ -20,9 +20,9 @@ public final class CinemaApp: Sendable {
   let role: Role
   private let changed: @Sendable () -> Void
   private let log: @Sendable (String) -> Void
-  private let state = Mutex(State())
+  private let state = Monitor(State())
 
-  struct State: ~Copyable {
+  struct State {
     /// The tickets whose images were requested from the phone.
     var asked: [Movie.ID: Ticket.ID] = [:]
     var lastWork = ContinuousClock.now
@@ -87,7 +87,7 @@ public final class CinemaApp: Sendable {
   }
 
   /// The time since the last work.
-  public var idle: Duration { state.withLock { .now - $0.lastWork } }
+  public var idle: Duration { state.withLock { ContinuousClock.now - $0.lastWork } }
 
   // MARK: Images
 

@@ -1,6 +1,6 @@
 public import Foundation
-internal import Synchronization
 public import WatchConnectivity
+internal import WormholeSyscalls
 
 /// The messages between the two sides as in the published sample: to learn from, and not to copy.
 ///
@@ -11,7 +11,7 @@ public final class SampleConnectivity: NSObject, WCSessionDelegate, Sendable {
   public let album: Album
   private let session: WCSession
   private let role: Role
-  private let state = Mutex(State())
+  private let state = Monitor(State())
 
   private struct State: Sendable {
     var listener: (@Sendable ([Movie.ID]) -> Void)?

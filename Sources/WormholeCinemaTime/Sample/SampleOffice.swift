@@ -1,6 +1,6 @@
 internal import Foundation
-internal import Synchronization
 public import Wormhole
+internal import WormholeSyscalls
 
 /// The ticket office as in the published sample: each side has its own list and sends the whole
 /// list with each change.
@@ -10,7 +10,7 @@ public final class SampleOffice: Sendable {
   private let connectivity: SampleConnectivity
   private let role: Role
   private let defaults: Defaults
-  private let state: Mutex<State>
+  private let state: Monitor<State>
 
   private struct State: Sendable {
     var purchased: [Movie.ID]
@@ -25,7 +25,7 @@ public final class SampleOffice: Sendable {
     self.role = role
     self.connectivity = connectivity
     defaults = Self.defaults(of: role, in: container)
-    state = Mutex(State(purchased: Self.purchased(by: role, in: container), changed: changed))
+    state = Monitor(State(purchased: Self.purchased(by: role, in: container), changed: changed))
     connectivity.listen { [weak self] movies in self?.replace(by: movies) }
   }
 
