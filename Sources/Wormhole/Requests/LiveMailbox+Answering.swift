@@ -38,7 +38,7 @@ extension LiveMailbox {
       guard error == .noSuchFile else {
         throw WormholeError(error, "reply to the request of", request.from)
       }
-      askers.forget(request.incarnation)
+      askers.forget(request.from, request.incarnation)
     }
   }
 

@@ -46,4 +46,21 @@ import WormholeSyscalls
     // The answer stays: no incarnation comes back.
     FaultPoints.with([rule]) { #expect(folders.isGone("phone", incarnation)) }
   }
+
+  /// Another member has stated the requester's incarnation as its own before, and would receive
+  /// the reply.
+  @Test func aReplyGoesToTheFolderOfItsRequester() throws {
+    let meeting = try Meeting()
+    let (phone, other) = (
+      try meeting.container.join(as: "phone"), try meeting.another().join(as: "other")
+    )
+    try meeting.folder("members/other/live")
+      .makeDirectory(phone.incarnation.rawValue, mode: 0o700)
+    let folders = LiveFolders(meeting.container.storage)
+    let foreign = try #require(try folders.folder("other", phone.incarnation))
+    let own = try #require(try folders.folder("phone", phone.incarnation))
+    #expect(own !== foreign)
+    #expect(try folders.folder("phone", phone.incarnation) === own)
+    for member in [phone, other] { member.leave() }
+  }
 }
