@@ -79,7 +79,7 @@ final class LiveMailbox: Service {
       let hold = try CallThreads.background.hold()
       held.withLock { $0.threadHold = hold }
     }
-    peers.beforeLoss.withLock { $0 = Action { [weak self] in self?.takeAnswers() } }
+    peers.beforeLoss.withLock { $0 = ReplyTaker { [weak self] in self?.takeAnswers() ?? true } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
     relisting.begin { [weak self] in self?.list() }
@@ -199,21 +199,29 @@ final class LiveMailbox: Service {
     }
   }
 
-  private func takeAnswer(_ name: LiveName) {
+  /// - Returns: false if the reply cannot be read for the moment.
+  @discardableResult
+  private func takeAnswer(_ name: LiveName) -> Bool {
     // A reply in the process of being read counts before the notice of its sender's end.
     takingAnswers.withLock { _ in
       // The reply is too late, or was taken already.
       guard asking.peer(asked: name.id) != nil else {
         try? folder.descriptor.unlink(name.text)
-        return
+        return true
       }
-      guard let answer = answer(of: name) else { return }
-      guard let link = container.options.link else { return asking.answer(name.id, answer) }
+      guard let answer = answer(of: name) else {
+        return (try? folder.descriptor.status(of: name.text)) == nil
+      }
+      guard let link = container.options.link else {
+        asking.answer(name.id, answer)
+        return true
+      }
       // No handler may delay a reply.
       let from = asking.peer(asked: name.id)
       link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
         self?.asking.answer(name.id, answer)
       }
+      return true
     }
   }
 
@@ -225,9 +233,17 @@ final class LiveMailbox: Service {
   }
 
   /// Takes all replies in the folder, and waits for replies that are being taken.
-  func takeAnswers() {
+  ///
+  /// - Returns: false if the folder cannot be listed, or a reply cannot be read, for the moment.
+  func takeAnswers() -> Bool {
     takingAnswers.withLock { _ in }
-    for name in (try? names()) ?? [] where name.letter.isAnswer { takeAnswer(name) }
+    do throws(Errno) {
+      let answers = try names().filter(\.letter.isAnswer)
+      return answers.reduce(true) { takeAnswer($1) && $0 }
+    } catch {
+      log(.warning, "cannot list replies to '\(home.name)': \(error)")
+      return !WormholeError(error, "list replies to", home.name).mayPass
+    }
   }
 
   private func handleOthers() {

@@ -39,7 +39,7 @@ final class LivePeers: Sendable {
   /// The name of the sending member or guest.
   private let owner: String
   /// Takes all replies in the folder: a reply counts if the peer gave it before the peer ended.
-  let beforeLoss = Monitor(Action {})
+  let beforeLoss = Monitor(ReplyTaker { true })
   private let state = Monitor(State())
 
   init(_ container: SharedContainer, _ asking: PendingReplies, of owner: String) {
@@ -190,9 +190,8 @@ final class LivePeers: Sendable {
       // The next request checks the peer again. A peer with pending requests may have ended, and no
       // further notice will report its end.
       forget(peer)
-      guard !asked.isEmpty else { return }
-      return container.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer)
-      }
+      if !asked.isEmpty { lookLater(after: peer) }
+      return
     }
     state.withLock { state in
       guard state.known[peer]?.incarnation != living else { return }
@@ -200,12 +199,19 @@ final class LivePeers: Sendable {
     }
     let lost = asked.filter { $0 != living }
     guard !lost.isEmpty, !Mutants.has(.keepLost) else { return }
-    takeAnswers()
+    guard takeAnswers() else { return lookLater(after: peer) }
     asking.fail(peer, lost, "the peer ended or left before its reply")
   }
 
+  /// Checks a peer with pending requests once more, because the system has refused a step.
+  func lookLater(after peer: LiveAddress) {
+    container.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
+  }
+
   /// Called when a peer was found to have ended, before its pending requests fail.
-  func takeAnswers() { beforeLoss.withLock { $0 }.perform() }
+  ///
+  /// - Returns: false if a reply may be left: the requests must not fail yet.
+  func takeAnswers() -> Bool { beforeLoss.withLock { $0 }.take() }
 
   /// Reads again which incarnation runs.
   private func look(
@@ -305,6 +311,11 @@ final class LivePeers: Sendable {
       hint: "start the member, with 'wormhole wake \(peer.name.shellWord)' if a launch command is "
         + "registered, or send a guaranteed message")
   }
+}
+
+/// Takes the replies that have arrived; returns false if some cannot be taken for the moment.
+struct ReplyTaker: Sendable {
+  let take: @Sendable () -> Bool
 }
 
 extension LivePeers.CachedPeer {

@@ -90,4 +90,38 @@ import WormholeTesting
     try heard.wait("the outcome") { $0 == [sent.id] }
     watching?.stop()
   }
+
+  /// The peer has replied and ended, and the end is noticed while the reply cannot be taken.
+  @Test(arguments: [
+    FaultRule(.getdents, path: "phone/live", persistent: true, .fail(.inputOutput)),
+    FaultRule(.open, path: "phone/live", persistent: true, .fail(.tooManyOpenFiles)),
+  ])
+  func aReplyThatCannotBeTakenForAMomentIsNotLost(_ rule: FaultRule) throws {
+    let pair = try Pair()
+    let (container, home) = (pair.sender.container, pair.sender.home)
+    let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
+    try pair.meeting.folder("members/phone/live")
+      .makeDirectory(incarnation.rawValue, mode: 0o700)
+    // No watch is on the folder, and no other thread takes the reply.
+    let folder = try #require(try home.live(incarnation))
+    let live = LiveMailbox(container, home, folder, incarnation, mark: "phone")
+    live.peers.beforeLoss.withLock {
+      $0 = ReplyTaker { [weak live] in live?.takeAnswers() ?? true }
+    }
+    let (address, heard) = (LiveAddress(folder: .members, name: "watch"), Heard<Bool>())
+    let stamp = try MessageStamp(container.storage)
+    let question = PendingReplies.Entry(
+      peer: address, incarnation: incarnation, storage: container.storage,
+      file: LiveName(stamp, .question, id: "1"), deadline: .now + patience * 2,
+      timeout: patience * 2, sight: Monitor(.unseen)
+    ) { heard.add((try? $0.get()) != nil) }
+    #expect(live.asking.expect(question, again: false))
+    #expect(live.asking.notePlaced("1"))
+    let reply = try LiveAnswer(7, limits: container.options.limits).bytes()
+    try container.storage.place(reply, in: folder, as: LiveName(stamp, .answer, id: "1").text)
+    FaultPoints.with([rule]) { live.peers.look(after: address) }
+    #expect(heard.all == [])
+    try heard.wait("the reply") { $0 == [true] }
+    live.close()
+  }
 }
