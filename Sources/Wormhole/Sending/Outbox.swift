@@ -37,6 +37,11 @@ final class Outbox: Service {
       delayed.isEmpty ? nil : delayed[name.unique]?.last { $0.matches(name) }
     }
 
+    /// Whether an object waits for the content of its message as well as for the end.
+    func wantsContent(of name: MessageName) -> Bool {
+      waiting[name]?.contains { $0.wantsContent } ?? false
+    }
+
     /// Removes and returns the objects of a message.
     mutating func takeWaiting(_ sent: SentName) -> [Sent] {
       // Two delayed messages have the same name at first if their ids and their moments are equal.
@@ -60,6 +65,8 @@ final class Outbox: Service {
   private struct WeakSent {
     let identifier: ObjectIdentifier
     let since: MessageStamp?
+    /// Whether the content was unknown when the object began to wait.
+    let wantsContent: Bool
     weak var sent: Sent?
   }
 
@@ -93,7 +100,8 @@ final class Outbox: Service {
   func expect(_ sent: Sent) throws(WormholeError) {
     try begin()
     let entry = WeakSent(
-      identifier: ObjectIdentifier(sent), since: sent.identity.since, sent: sent)
+      identifier: ObjectIdentifier(sent), since: sent.identity.since,
+      wantsContent: sent.wantsContent, sent: sent)
     state.withLock { state in
       state.waiting[sent.name, default: []].append(entry)
       guard sent.identity.since != nil else { return }
@@ -223,6 +231,14 @@ final class Outbox: Service {
   private func take(_ receipt: ReceiptName) {
     // The system has refused the removal, and may allow it now.
     if state.withLock({ $0.telling[receipt]?.isOver == true }) { return remove(receipt) }
+    let wanted: SentContent?
+    do throws(WormholeError) {
+      wanted = try wantedContent(of: receipt)
+    } catch {
+      // Once the end is reported, the receipt is removed, and the content with it.
+      receipts.retry()
+      return container.log(.error, error, about: LogSubject(member: home.name))
+    }
     let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>], MessageName?)? in
       guard state.telling[receipt] == nil else { return nil }
       var sent = state.takeWaiting(SentName(receipt.name))
@@ -240,8 +256,8 @@ final class Outbox: Service {
     }
     guard let (sent, listeners, delayed) = told else { return }
     for sent in sent {
-      let content = sent.wantsContent ? content(of: receipt) : nil
-      sent.end(end(receipt, to: sent.to), content ?? nil)
+      let content = sent.wantsContent ? wanted ?? content(of: receipt) : nil
+      sent.end(end(receipt, to: sent.to), content)
     }
     expiries.forget(receipt.name)
     if let delayed { expiries.forget(delayed) }
@@ -335,6 +351,18 @@ final class Outbox: Service {
   /// Returns the outcome of a receipt; nil if the receipt is gone.
   private func outcome(of receipt: ReceiptName) throws(WormholeError) -> Outcome? {
     try Outcome(receipt, in: home, container)
+  }
+
+  /// Returns the content of a receipt for a message of an earlier incarnation, which has no other
+  /// source of its content; throws if a later read may succeed.
+  private func wantedContent(of receipt: ReceiptName) throws(WormholeError) -> SentContent? {
+    let isWanted = state.withLock { state in
+      if state.wantsContent(of: receipt.name) { return true }
+      guard let delayed = state.delayed(receipt.name) else { return false }
+      return state.wantsContent(of: delayed.name)
+    }
+    guard isWanted else { return nil }
+    return try Outcome.content(of: receipt, in: home, container) ?? nil
   }
 
   private func content(of receipt: ReceiptName) -> SentContent? {

@@ -91,6 +91,33 @@ import WormholeTesting
     watching?.stop()
   }
 
+  /// The receipt of an earlier incarnation's message is removed after the report, and the sender
+  /// asks for the message's value afterwards.
+  @Test func aReceiptThatCannotBeReadForAMomentKeepsItsContent() throws {
+    let pair = try Pair()
+    try pair.phone.send("hello", .quick())
+    let message = try pair.watch.take(1)[0]
+    pair.sender.leave()
+    try message.acknowledge()
+    let phone = try pair.meeting.another().join(as: "phone")
+    let file = try #require(try pair.meeting.names("members/phone/receipts").first)
+    let receipt = try #require(ReceiptName(file))
+    let sent = Sent(SentName(receipt.name), to: pair.watch.home, phone.container, phone.outbox)
+    try phone.outbox.expect(sent)
+    let heard = Heard<String>()
+    var watching: Subscription?
+    let rule = FaultRule(.open, path: file, persistent: true, .fail(.tooManyOpenFiles))
+    try FaultPoints.with([rule]) { watching = try phone.watchOutcomes { heard.add($0.id) } }
+    try heard.wait("the outcome") { $0 == [receipt.name.id] }
+    try TestSupport.eventually("the receipt is removed") {
+      try pair.meeting.names("members/phone/receipts").isEmpty
+    }
+    #expect(sent.status == .delivered)
+    #expect(try sent.value(as: String.self) == "hello")
+    watching?.stop()
+    phone.leave()
+  }
+
   /// The peer has replied and ended, and the end is noticed while the reply cannot be taken.
   @Test(arguments: [
     FaultRule(.getdents, path: "phone/live", persistent: true, .fail(.inputOutput)),
