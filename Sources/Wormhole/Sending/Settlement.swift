@@ -39,18 +39,28 @@ struct Settlement: Sendable {
 
   /// The error of an outcome that cannot be written.
   ///
-  /// If this user may not write to the sender's directory, the hint names that directory: until a
-  /// person changes it, the receiver repeats the call.
+  /// If this user may not write to the sender's receipts, or if they are no directory, the hint
+  /// names them: until a person changes them, the receiver repeats the call.
   private func refusal(
     _ error: Errno, _ operation: String, _ name: MessageName
   ) -> WormholeError {
     var refusal = WormholeError(error, operation, name.id, at: home)
     // In a queue of another machine the receipts are the queue's own.
-    guard refusal.code == .permissionDenied, !home.isAway, claims.denial(of: .claimed) == nil,
-      let sender = try? senders.home(of: name), let denial = sender.denial(of: .receipts)
+    guard [.permissionDenied, .refused].contains(refusal.code), !home.isAway,
+      claims.denial(of: .claimed) == nil, let sender = try? senders.home(of: name)
     else { return refusal }
-    refusal.hint = denial
+    let denial =
+      refusal.code == .refused ? obstruction(of: sender) : sender.denial(of: .receipts)
+    refusal.hint = denial ?? refusal.hint
     return refusal
+  }
+
+  private func obstruction(of sender: MemberDirectory) -> String? {
+    let receipts = MemberDirectory.Part.receipts.rawValue
+    guard let status = try? sender.home.descriptor.status(of: receipts),
+      status.kind != .directory
+    else { return nil }
+    return "'\(sender.path)/\(receipts)' is not a directory: move the file away"
   }
 
   /// The error of a call on a message that belongs to another process by now.

@@ -28,4 +28,33 @@ import WormholeSyscalls
     #expect(try sent.waitForEnd() == .delivered)
     receiving.stop()
   }
+
+  /// A file has the name of the directory, which was moved away.
+  @Test func anOutcomeWaitsWhileTheReceiptsAreNoDirectory() throws {
+    let (told, handled) = (Heard<LogEntry>(), Heard<Int>())
+    let pair = try Pair { $0.log = { told.add($0) } }
+    let sent = try pair.send([1])[0]
+    let place = "members/phone/receipts"
+    let home = try pair.meeting.folder("members/phone")
+    try home.rename("receipts", to: home, "aside")
+    try pair.meeting.folder.write("", to: "c/\(place)")
+    let receiving = try pair.watch.receive { _ in handled.add(1) }
+    try told.wait("the outcome is refused") { entries in
+      entries.contains {
+        $0.level == .error && $0.message == sent.id
+          && $0.text.contains("'\(place)' is not a directory: move the file away")
+      }
+    }
+    let problems = try pair.meeting.container.storage.inspect()
+      .filter { $0.severity == .problem && $0.subject.hasSuffix(place) }
+    #expect(!problems.isEmpty)
+    #expect(try pair.meeting.names("members/watch/claimed").count == 1)
+    try home.unlink("receipts")
+    try home.rename("aside", to: home, "receipts")
+    try eventually("the outcome is written") {
+      try pair.meeting.names(place).contains { $0.hasSuffix(".ok") }
+    }
+    #expect(handled.all == [1])
+    receiving.stop()
+  }
 }
