@@ -26,12 +26,18 @@ struct LiveCapacity: Sendable {
 
   /// Counts the files before another file is placed; nil if the folder is full.
   ///
+  /// Throws if the files cannot be counted: then the limit would not hold.
+  ///
   /// - Parameter mostBytes: the limit for all files together; a single file may be larger.
-  init?(counting folder: OpenDirectory, for size: Int, mostBytes: Int, now: Int64) {
+  init?(
+    counting folder: OpenDirectory, for size: Int, mostBytes: Int, now: Int64
+  ) throws(Errno) {
     var found = (files: 0, bytes: 0)
     // A descriptor of its own: a listing moves the read offset, which all users of a descriptor
-    // share.
-    let names = (try? folder.descriptor.open(".", .readOnlyDirectory).names()) ?? []
+    // share. A process that has ended has removed its folder.
+    let listed = try ignoring(
+      .noSuchFile, folder.descriptor.open(".", .readOnlyDirectory).names())
+    let names = listed ?? []
     for name in names.lazy.compactMap({ LiveName($0) }) where !name.letter.isAnswer {
       if let deadline = name.deadline, deadline <= now {
         try? folder.descriptor.unlink(name.text)

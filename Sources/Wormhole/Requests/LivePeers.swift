@@ -276,9 +276,11 @@ final class LivePeers: Sendable {
     for size: Int, in folder: OpenDirectory, of peer: LiveAddress, _ operation: String
   ) throws(WormholeError) {
     if state.withLock({ $0.known[peer]?.room?.take(size) ?? false }) { return }
-    let room = LiveCapacity(
-      counting: folder, for: size, mostBytes: container.options.maximumValueBytes,
-      now: container.options.time.sinceBoot)
+    let room = try naming(operation, peer.name) { () throws(Errno) in
+      try LiveCapacity(
+        counting: folder, for: size, mostBytes: container.options.maximumValueBytes,
+        now: container.options.time.sinceBoot)
+    }
     guard let room else {
       throw WormholeError(
         .full, operation, peer.name,

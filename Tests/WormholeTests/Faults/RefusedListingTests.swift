@@ -91,6 +91,18 @@ import WormholeTesting
     watching?.stop()
   }
 
+  /// The folder may be full: with an unknown number of files, the messages to a suspended process
+  /// could fill the disk.
+  @Test func aFolderThatCannotBeCountedIsNotTakenForEmpty() throws {
+    let pair = try Pair()
+    let rule = FaultRule(.getdents, path: "watch/live", persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      let error = try failure { try pair.phone.sendImmediately(1, within: patience) }
+      #expect(error.code == .system && error.operation == "send message to")
+    }
+    #expect(throws: Never.self) { try pair.phone.sendImmediately(2, within: patience) }
+  }
+
   /// The receipt of an earlier incarnation's message is removed after the report, and the sender
   /// asks for the message's value afterwards.
   @Test func aReceiptThatCannotBeReadForAMomentKeepsItsContent() throws {
@@ -145,7 +157,7 @@ import WormholeTesting
     #expect(live.asking.expect(question, again: false))
     #expect(live.asking.notePlaced("1"))
     let reply = try LiveAnswer(7, limits: container.options.limits).bytes()
-    try container.storage.place(reply, in: folder, as: LiveName(stamp, .answer, id: "1").text)
+    try container.storage.addFile(reply, to: folder, as: LiveName(stamp, .answer, id: "1").text)
     FaultPoints.with([rule]) { live.peers.look(after: address) }
     #expect(heard.all == [])
     try heard.wait("the reply") { $0 == [true] }
