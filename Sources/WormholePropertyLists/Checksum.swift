@@ -14,9 +14,7 @@ package struct Checksum: Sendable {
   /// The CRC-32 of all bytes so far.
   package var value: UInt32 { ~state }
 
-  package mutating func add(_ bytes: UnsafeRawBufferPointer) {
-    state = Self.update(state, with: bytes)
-  }
+  package mutating func add(_ bytes: RawSpan) { state = Self.update(state, with: bytes) }
 
   /// Adds that many zeros, as a hole in a file reads, in almost no time.
   package mutating func addZeros(_ count: Int) {
@@ -35,9 +33,7 @@ package struct Checksum: Sendable {
   }
 
   /// Returns the CRC-32 of two byte ranges as if the second followed the first directly.
-  static func crc32(
-    _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
-  ) -> UInt32 {
+  static func crc32(_ first: RawSpan, _ second: RawSpan) -> UInt32 {
     ~update(update(~UInt32(0), with: first), with: second)
   }
 
@@ -45,14 +41,16 @@ package struct Checksum: Sendable {
 
   private static let canFold = checksum_can_fold() != 0
 
-  private static func update(_ start: UInt32, with bytes: UnsafeRawBufferPointer) -> UInt32 {
-    guard bytes.count >= 64, canFold else { return updateByTable(start, with: bytes) }
-    let count = bytes.count & ~15
+  private static func update(_ start: UInt32, with bytes: RawSpan) -> UInt32 {
+    guard bytes.byteCount >= 64, canFold else { return updateByTable(start, with: bytes) }
+    let count = bytes.byteCount & ~15
     let folded = withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { folded in
-      checksum_fold(start, bytes.baseAddress!, count, folded.baseAddress!)
-      return updateByTable(0, with: UnsafeRawBufferPointer(folded))
+      bytes.withUnsafeBytes {
+        checksum_fold(start, $0.baseAddress!, count, folded.baseAddress!)
+      }
+      return updateByTable(0, with: folded.bytes)
     }
-    return updateByTable(folded, with: UnsafeRawBufferPointer(rebasing: bytes[count...]))
+    return updateByTable(folded, with: bytes.extracting(count...))
   }
 
   /// Row `k` contains the contribution of a byte that has `k` more bytes behind it in the same
@@ -72,19 +70,19 @@ package struct Checksum: Sendable {
   }()
 
   /// Updates the state by a table, as every processor can.
-  static func updateByTable(_ start: UInt32, with bytes: UnsafeRawBufferPointer) -> UInt32 {
-    table.withUnsafeBufferPointer { update(start, with: bytes, $0) }
+  static func updateByTable(_ start: UInt32, with bytes: RawSpan) -> UInt32 {
+    update(start, with: bytes, table.span)
   }
 
   private static func update(
-    _ start: UInt32, with bytes: UnsafeRawBufferPointer, _ table: UnsafeBufferPointer<UInt32>
+    _ start: UInt32, with bytes: RawSpan, _ table: Span<UInt32>
   ) -> UInt32 {
+    // From the count, the compiler proves that each index below is inside the table.
+    precondition(table.count == 8 * 256)
     var crc = start
     var index = 0
-    while index + 8 <= bytes.count {
-      let word =
-        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-        ^ UInt64(crc)
+    while index + 8 <= bytes.byteCount {
+      let word = UInt64(littleEndian: bytes.word(at: index)) ^ UInt64(crc)
       crc =
         table[0x700 | Int(word & 0xFF)] ^ table[0x600 | Int(word >> 8 & 0xFF)]
         ^ table[0x500 | Int(word >> 16 & 0xFF)] ^ table[0x400 | Int(word >> 24 & 0xFF)]
@@ -92,7 +90,7 @@ package struct Checksum: Sendable {
         ^ table[0x100 | Int(word >> 48 & 0xFF)] ^ table[Int(word >> 56)]
       index += 8
     }
-    while index < bytes.count {
+    while index < bytes.byteCount {
       crc = (crc >> 8) ^ table[Int((crc ^ UInt32(bytes[index])) & 0xFF)]
       index += 1
     }

@@ -65,10 +65,10 @@ extension GrowingList<UInt8> {
   var raw: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
   @inline(__always)
-  mutating func append(contentsOf bytes: UnsafeRawBufferPointer) {
-    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-    UnsafeMutableRawPointer(extend(by: bytes.count)).copyMemory(
-      from: source, byteCount: bytes.count)
+  mutating func append(contentsOf bytes: RawSpan) {
+    guard !bytes.isEmpty else { return }
+    let target = UnsafeMutableRawPointer(extend(by: bytes.byteCount))
+    bytes.withUnsafeBytes { target.copyMemory(from: $0.baseAddress!, byteCount: $0.count) }
   }
 
   /// Appends a number big-endian.

@@ -16,15 +16,15 @@ struct KeyTable {
 
   private static let seed = UInt64(bitPattern: Int64(Hasher().finalize())) | 1
 
-  static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
-    var hash = seed ^ UInt64(truncatingIfNeeded: bytes.count)
+  static func hash(_ bytes: RawSpan) -> UInt32 {
+    var hash = seed ^ UInt64(truncatingIfNeeded: bytes.byteCount)
     var index = 0
-    while index + 8 <= bytes.count {
-      hash = mix(hash, bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+    while index + 8 <= bytes.byteCount {
+      hash = mix(hash, bytes.word(at: index))
       index += 8
     }
     var rest: UInt64 = 0
-    while index < bytes.count {
+    while index < bytes.byteCount {
       rest = rest << 8 | UInt64(bytes[index])
       index += 1
     }

@@ -21,8 +21,8 @@ package enum Seal: String, Sendable {
   static let length = 6
 
   /// Returns the state of the seal of `bytes`, which must be at least as long as a trailer.
-  static func of(_ bytes: UnsafeRawBufferPointer) -> Seal {
-    let start = bytes.count - BinaryFormat.trailerLength
+  static func of(_ bytes: RawSpan) -> Seal {
+    let start = bytes.byteCount - BinaryFormat.trailerLength
     let found = bytes.bigEndian(at: start, width: length)
     if found == 0 { return .believed }
     let mark = found >> 32 == syncedMark ? syncedMark : mark
@@ -30,13 +30,10 @@ package enum Seal: String, Sendable {
   }
 
   /// Returns the six bytes that seal `bytes`, as a number.
-  static func make(
-    for bytes: UnsafeRawBufferPointer, mark: UInt64 = Seal.mark
-  ) -> UInt64 {
-    let start = bytes.count - BinaryFormat.trailerLength
+  static func make(for bytes: RawSpan, mark: UInt64 = Seal.mark) -> UInt64 {
+    let start = bytes.byteCount - BinaryFormat.trailerLength
     let crc = Checksum.crc32(
-      UnsafeRawBufferPointer(rebasing: bytes[..<start]),
-      UnsafeRawBufferPointer(rebasing: bytes[(start + length)...]))
+      bytes.extracting(..<start), bytes.extracting((start + length)...))
     return mark << 32 | UInt64(crc)
   }
 }

@@ -115,7 +115,7 @@ import WormholePropertyLists
       for column in 0..<code.side { digits.append(UInt8(ascii: code[row, column] ? "1" : "0")) }
     }
     var sum = Checksum()
-    digits.withUnsafeBytes { sum.add($0) }
+    sum.add(digits.span.bytes)
     #expect(Int(sum.value) == checksum)
   }
 }

@@ -7,17 +7,14 @@ import Testing
 @Suite(.blocking, .notSanitized("pure, on one thread", by: .thread)) struct ChecksumTests {
   @Test func matchesTheKnownValues() {
     let digits = Array("123456789".utf8)
-    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-    digits.withUnsafeBytes { #expect(Checksum.crc32($0, nothing) == 0xCBF4_3926) }
+    let known = Checksum.crc32(digits.span.bytes, RawSpan())
+    #expect(known == 0xCBF4_3926)
     let long = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-    long.withUnsafeBytes { all in
-      let whole = Checksum.crc32(all, nothing)
-      for cut in [0, 1, 7, 8, 9, 500, 1000] {
-        let parts = Checksum.crc32(
-          UnsafeRawBufferPointer(rebasing: all[..<cut]),
-          UnsafeRawBufferPointer(rebasing: all[cut...]))
-        #expect(parts == whole)
-      }
+    let whole = Checksum.crc32(long.span.bytes, RawSpan())
+    for cut in [0, 1, 7, 8, 9, 500, 1000] {
+      let parts = Checksum.crc32(
+        long.span.bytes.extracting(first: cut), long.span.bytes.extracting(droppingFirst: cut))
+      #expect(parts == whole)
     }
   }
 
@@ -27,10 +24,9 @@ import Testing
     for length in Array(0...300) + [4096, 65_537] {
       let bytes = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
       var sum = Checksum()
-      bytes.withUnsafeBytes { bytes in
-        sum.add(bytes)
-        #expect(~Checksum.updateByTable(~0, with: bytes) == sum.value, "\(length) bytes")
-      }
+      sum.add(bytes.span.bytes)
+      let byTable = ~Checksum.updateByTable(~0, with: bytes.span.bytes)
+      #expect(byTable == sum.value, "\(length) bytes")
       #expect(bitByBit(bytes) == sum.value, "\(length) bytes")
     }
   }
@@ -48,11 +44,9 @@ import Testing
   func partsCanBeSummedUpApart(_ cut: Int) {
     let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     var (whole, first, second) = (Checksum(), Checksum(), Checksum())
-    bytes.withUnsafeBytes { bytes in
-      whole.add(bytes)
-      first.add(UnsafeRawBufferPointer(rebasing: bytes[..<cut]))
-      second.add(UnsafeRawBufferPointer(rebasing: bytes[cut...]))
-    }
+    whole.add(bytes.span.bytes)
+    first.add(bytes.span.bytes.extracting(first: cut))
+    second.add(bytes.span.bytes.extracting(droppingFirst: cut))
     first.append(second, count: 1000 - cut)
     #expect(first.value == whole.value)
   }
@@ -62,17 +56,13 @@ import Testing
     let start = Array("a file with a hole".utf8)
     let zeros = [UInt8](repeating: 0, count: count)
     var (written, skipped) = (Checksum(), Checksum())
-    start.withUnsafeBytes { bytes in
-      written.add(bytes)
-      skipped.add(bytes)
-    }
-    zeros.withUnsafeBytes { written.add($0) }
+    written.add(start.span.bytes)
+    skipped.add(start.span.bytes)
+    written.add(zeros.span.bytes)
     skipped.addZeros(count)
     #expect(written.value == skipped.value)
-    start.withUnsafeBytes { bytes in
-      written.add(bytes)
-      skipped.add(bytes)
-    }
+    written.add(start.span.bytes)
+    skipped.add(start.span.bytes)
     #expect(written.value == skipped.value)
   }
 

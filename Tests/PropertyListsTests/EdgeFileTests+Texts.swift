@@ -28,7 +28,7 @@ extension EdgeFileTests {
   @Test(.blocking) func keysWithOneHashAreTwoKeys() throws {
     var (known, pair): ([UInt32: Int], [Int]) = ([:], [])
     for number in 0..<1_000_000 where pair.isEmpty {
-      let hash = Array("key number \(number)".utf8).withUnsafeBytes { KeyTable.hash($0) }
+      let hash = KeyTable.hash("key number \(number)".utf8.span.bytes)
       if let other = known.updateValue(number, forKey: hash) { pair = [other, number] }
     }
     #expect(pair.count == 2)

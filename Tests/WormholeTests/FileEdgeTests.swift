@@ -33,7 +33,7 @@ import WormholeSyscalls
     let before = try Digest(disk.path + "/log")
     var sum = Checksum()
     let content = try Descriptor.open(path: disk.path + "/log", [.readOnly]).contents()
-    content.withUnsafeBytes { sum.add($0) }
+    sum.add(content.span.bytes)
     do {
       let source = try Descriptor.open(path: disk.path + "/log", [.readOnly])
       let target = try Descriptor.open(

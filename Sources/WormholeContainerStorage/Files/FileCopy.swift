@@ -80,7 +80,7 @@ package enum FileCopy {
         // Bytes appended to an ordinary file are not copied.
         if size == 0, try source.status().size > 0 { count = 0 }
         let read = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        sum.add(read)
+        sum.add(read.bytes)
         // The borrowed descriptor stays open.
         try Descriptor.writeFully(read, at: size, toOpen: number)
       }
@@ -142,7 +142,7 @@ package enum FileCopy {
         try CopyFailure.wrapping { () throws(Errno) -> Void in
           count = try file.readFully(into: part, at: offset)
           let read = UnsafeRawBufferPointer(rebasing: part[..<count])
-          sum.add(read)
+          sum.add(read.bytes)
           if count == part.count { try use(read, offset) }
         }
         offset += count

@@ -8,14 +8,9 @@ package struct BinaryDocument: Sendable {
   init(
     _ bytes: [UInt8], limits: PropertyListLimits, isSealChecked: Bool = false
   ) throws(PropertyListError) {
-    // `withUnsafeBytes` would lose the error's type.
-    let layout = bytes.withUnsafeBytes { raw in
-      Result<BinaryLayout, PropertyListError> { () throws(PropertyListError) in
-        try BinaryValidator.check(raw, limits: limits, isSealChecked: isSealChecked)
-      }
-    }
+    layout = try BinaryValidator.check(
+      bytes.span.bytes, limits: limits, isSealChecked: isSealChecked)
     self.bytes = bytes
-    self.layout = try layout.get()
   }
 
   /// The number of bytes in the file.
@@ -76,7 +71,8 @@ extension BinaryDocument {
     private func find<Result>(
       _ name: StaticString, near place: Int, _ body: (BinaryObjects, ObjectHead) -> Result
     ) -> Result? {
-      let text = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+      let name = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+      let text = name.bytes
       return document.read { objects in
         var index = place < head.count ? place : 0
         for _ in 0..<head.count {

@@ -12,8 +12,8 @@ enum BinaryFormat {
   /// The length of the shortest file: the letters, an object of one byte, its offset, the trailer.
   static let shortest = magicLength + 1 + 1 + trailerLength
 
-  static func starts(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.count >= magicLength && bytes.bigEndian(at: 0, width: magicLength) == magic
+  static func starts(_ bytes: RawSpan) -> Bool {
+    bytes.byteCount >= magicLength && bytes.bigEndian(at: 0, width: magicLength) == magic
   }
 }
 
@@ -93,25 +93,55 @@ struct BinaryLayout {
   var table: Int
 }
 
-extension UnsafeRawBufferPointer {
-  /// Returns the big-endian number of `width` bytes (at most eight) at `offset`, which must be
-  /// inside.
+// A read outside the bytes ends the process, in release builds too.
+extension RawSpan {
   @inline(__always)
-  func bigEndian(at offset: Int, width: Int) -> UInt64 {
-    switch width {
-    case 1: return UInt64(self[offset])
-    case 2: return UInt64(UInt16(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
-    case 4: return UInt64(UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-    case 8: return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-    default:
-      var value: UInt64 = 0
-      for index in offset..<offset + width { value = value << 8 | UInt64(self[index]) }
-      return value
-    }
+  subscript(offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+
+  /// Returns the eight bytes at an offset in the order of the processor.
+  @inline(__always)
+  func word(at offset: Int) -> UInt64 {
+    unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self)
   }
 
-  /// Returns the same number inside a whole file, where at least eight bytes follow: bytes before
-  /// the trailer, or eight bytes of the trailer.
+  /// Returns the big-endian number of `width` bytes (at most eight) at `offset`.
+  func bigEndian(at offset: Int, width: Int) -> UInt64 {
+    if width == 8 { return UInt64(bigEndian: word(at: offset)) }
+    var value: UInt64 = 0
+    for index in offset..<offset + width { value = value << 8 | UInt64(self[index]) }
+    return value
+  }
+
+  func isSame(as other: RawSpan) -> Bool {
+    guard byteCount == other.byteCount else { return false }
+    for offset in byteOffsets where self[offset] != other[offset] { return false }
+    return true
+  }
+
+  /// Whether no byte is above 127.
+  var isASCII: Bool {
+    var bits: UInt64 = 0
+    var offset = 0
+    while offset + 8 <= byteCount {
+      bits |= word(at: offset)
+      offset += 8
+    }
+    while offset < byteCount {
+      bits |= UInt64(self[offset])
+      offset += 1
+    }
+    return bits & 0x8080_8080_8080_8080 == 0
+  }
+
+  /// The bytes as UTF-8, repaired if they are not.
+  var string: String { withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+}
+
+// For `BinaryObjects`, which stores the pointer because no type that escapes can store a span, and
+// whose offsets have been validated.
+extension UnsafeRawBufferPointer {
+  /// Returns the big-endian number of `width` bytes (at most eight) inside a whole file, where at
+  /// least eight bytes follow `offset`: bytes before the trailer, or eight bytes of the trailer.
   ///
   /// The function needs one load and one shift, for any width.
   @inline(__always)
@@ -150,27 +180,6 @@ extension UnsafeRawBufferPointer {
       left -= 8
     }
     if left > 0 { bits |= number(at: offset + count - left, width: left) }
-    return bits & 0x8080_8080_8080_8080 == 0
-  }
-
-  /// Returns whether both buffers contain the same bytes; both must have equal length.
-  func isSame(as other: UnsafeRawBufferPointer) -> Bool {
-    for index in 0..<count where self[index] != other[index] { return false }
-    return true
-  }
-
-  /// Whether no byte is above 127.
-  var isASCII: Bool {
-    var bits: UInt64 = 0
-    var index = 0
-    while index + 8 <= count {
-      bits |= loadUnaligned(fromByteOffset: index, as: UInt64.self)
-      index += 8
-    }
-    while index < count {
-      bits |= UInt64(self[index])
-      index += 1
-    }
     return bits & 0x8080_8080_8080_8080 == 0
   }
 }

@@ -110,14 +110,14 @@ struct BinaryObjects {
 
   /// Returns whether a string object has the given text.
   @inline(__always)
-  func isString(_ object: Int, _ text: UnsafeRawBufferPointer) -> Bool {
+  func isString(_ object: Int, _ text: RawSpan) -> Bool {
     let head = head(of: object)
     if head.kind == .ascii {
-      guard head.count == text.count else { return false }
+      guard head.count == text.byteCount else { return false }
       for index in 0..<head.count where bytes[head.start + index] != text[index] { return false }
       return true
     }
-    return head.kind == .utf16 && string(head) == String(decoding: text, as: UTF8.self)
+    return head.kind == .utf16 && string(head) == text.string
   }
 }
 

@@ -38,15 +38,13 @@ package enum BinaryPropertyList {
   ///
   /// The function checks nothing but the checksum.
   package static func seal(of bytes: [UInt8]) -> Seal? {
-    bytes.withUnsafeBytes { raw in
-      guard BinaryFormat.starts(raw), raw.count >= BinaryFormat.shortest else { return nil }
-      return Seal.of(raw)
-    }
+    guard isPlausible(bytes), bytes.count >= BinaryFormat.shortest else { return nil }
+    return Seal.of(bytes.span.bytes)
   }
 
   /// Returns whether the bytes begin like a binary property list.
   package static func isPlausible(_ bytes: [UInt8]) -> Bool {
-    bytes.withUnsafeBytes { BinaryFormat.starts($0) }
+    BinaryFormat.starts(bytes.span.bytes)
   }
 
   /// Notes in a sealed file that the file is synced before it is moved into place.

@@ -151,8 +151,8 @@ extension BinaryValidator {
   private mutating func ascii(_ head: ObjectHead, _ object: Int) -> UInt32? {
     let objects = objects
     let payload = objects.payload(of: head)
-    return keys.find(hash: KeyTable.hash(payload), orInsert: UInt32(object)) {
-      objects.isString(Int($0), payload)
+    return keys.find(hash: KeyTable.hash(payload.bytes), orInsert: UInt32(object)) {
+      objects.isString(Int($0), payload.bytes)
     }
   }
 
@@ -162,10 +162,8 @@ extension BinaryValidator {
       return keys.find(text, orInsert: UInt32(object))
     }
     let objects = objects
-    return ascii.withUnsafeBytes { ascii in
-      keys.find(hash: KeyTable.hash(ascii), orInsert: UInt32(object)) {
-        objects.isString(Int($0), ascii)
-      }
+    return keys.find(hash: KeyTable.hash(ascii.span.bytes), orInsert: UInt32(object)) {
+      objects.isString(Int($0), ascii.span.bytes)
     }
   }
 }

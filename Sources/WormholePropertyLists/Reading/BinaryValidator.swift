@@ -59,40 +59,41 @@ struct BinaryValidator: ~Copyable {
   ///
   /// - Parameter isSealChecked: whether the caller has just verified the checksum.
   static func check(
-    _ bytes: UnsafeRawBufferPointer, limits: PropertyListLimits, isSealChecked: Bool = false
+    _ bytes: RawSpan, limits: PropertyListLimits, isSealChecked: Bool = false
   ) throws(PropertyListError) -> BinaryLayout {
     let layout = try layout(of: bytes, limits: limits, isSealChecked)
-    var validator = BinaryValidator(bytes, limits, layout)
-    try validator.checkObjects()
-    try validator.measureContainers()
-    try validator.checkTop()
+    try bytes.withUnsafeBytes { bytes throws(PropertyListError) in
+      var validator = BinaryValidator(bytes, limits, layout)
+      try validator.checkObjects()
+      try validator.measureContainers()
+      try validator.checkTop()
+    }
     return layout
   }
 
   private static func layout(
-    of bytes: UnsafeRawBufferPointer, limits: PropertyListLimits, _ isSealChecked: Bool
+    of bytes: RawSpan, limits: PropertyListLimits, _ isSealChecked: Bool
   ) throws(PropertyListError) -> BinaryLayout {
-    guard bytes.count <= limits.bytes else { throw .limit(.bytes, limits) }
+    guard bytes.byteCount <= limits.bytes else { throw .limit(.bytes, limits) }
     guard BinaryFormat.starts(bytes) else {
       throw PropertyListError(.notPropertyList, "the file does not begin with 'bplist00'", at: 0)
     }
-    guard bytes.count >= BinaryFormat.shortest else {
-      throw PropertyListError(.malformed, "the file ends too early", at: bytes.count)
+    guard bytes.byteCount >= BinaryFormat.shortest else {
+      throw PropertyListError(.malformed, "the file ends too early", at: bytes.byteCount)
     }
+    let trailer = bytes.byteCount - BinaryFormat.trailerLength
     guard isSealChecked || Seal.of(bytes) != .broken else {
-      throw PropertyListError(
-        .checksum, "the checksum is wrong", at: bytes.count - BinaryFormat.trailerLength)
+      throw PropertyListError(.checksum, "the checksum is wrong", at: trailer)
     }
-    let trailer = bytes.count - BinaryFormat.trailerLength
     let offsetSize = Int(bytes[trailer + 6])
     let referenceSize = Int(bytes[trailer + 7])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize) else {
       throw PropertyListError(
         .malformed, "offsets or references of an invalid size", at: trailer + 6)
     }
-    let count = bytes.number(at: trailer + 8, width: 8)
-    let top = bytes.number(at: trailer + 16, width: 8)
-    let table = bytes.number(at: trailer + 24, width: 8)
+    let count = bytes.bigEndian(at: trailer + 8, width: 8)
+    let top = bytes.bigEndian(at: trailer + 16, width: 8)
+    let table = bytes.bigEndian(at: trailer + 24, width: 8)
     guard count <= UInt64(clamping: limits.objects) else {
       throw .limit(.objects, limits, at: trailer + 8)
     }

@@ -77,23 +77,20 @@ final class DecodingSession {
   /// Returns the position of a key in a dictionary.
   @inline(__always)
   func position(of key: String, in object: Int, _ head: ObjectHead) -> Int? {
-    var key = key
+    let text = key.utf8.span.bytes
     let start = Int(places[object].cursor)
-    let found = key.withUTF8 { text in
-      document.read { objects in
-        let text = UnsafeRawBufferPointer(text)
-        // Beyond a few keys, an index is faster than comparing all of them.
-        let end = min(head.count, start + 24)
-        for index in start..<max(start, end)
-        where objects.isString(objects.reference(index, of: head), text) {
-          return index
-        }
-        for index in 0..<min(start, 24)
-        where objects.isString(objects.reference(index, of: head), text) {
-          return index
-        }
-        return -1
+    let found = document.read { objects in
+      // Beyond a few keys, an index is faster than comparing all of them.
+      let end = min(head.count, start + 24)
+      for index in start..<max(start, end)
+      where objects.isString(objects.reference(index, of: head), text) {
+        return index
       }
+      for index in 0..<min(start, 24)
+      where objects.isString(objects.reference(index, of: head), text) {
+        return index
+      }
+      return -1
     }
     if found >= 0 {
       places[object].cursor = UInt32(truncatingIfNeeded: found)
@@ -107,12 +104,10 @@ final class DecodingSession {
     guard key.utf8.contains(where: { $0 >= 0x80 }), let ascii = KeyTable.ascii(key) else {
       return nil
     }
-    return ascii.withUnsafeBytes { ascii in
-      document.read { objects in
-        (0..<head.count).first(where: {
-          objects.isString(objects.reference($0, of: head), ascii)
-        })
-      }
+    return document.read { objects in
+      (0..<head.count).first(where: {
+        objects.isString(objects.reference($0, of: head), ascii.span.bytes)
+      })
     }
   }
 

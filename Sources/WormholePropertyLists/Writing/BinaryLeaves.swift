@@ -49,6 +49,6 @@ package struct BinaryLeaves {
   /// Adds a link for a key, which must be new and consist of ASCII characters.
   func addLink(for key: StaticString) -> UInt32 {
     let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
-    return writer.addLink(to: dictionary, key: writer.addKey(ascii: text))
+    return writer.addLink(to: dictionary, key: writer.addKey(ascii: text.bytes))
   }
 }

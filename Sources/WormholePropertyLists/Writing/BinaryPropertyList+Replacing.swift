@@ -70,12 +70,12 @@ private struct LeafReplacement {
     var copied = 0
     for change in changes {
       let start = objects.offset(of: change.old)
-      append(objects.bytes, copied..<start, to: &file)
+      append(objects.bytes.bytes, copied..<start, to: &file)
       let leaf = writer.offsets[Int(change.new)]
-      append(writer.bytes.raw, leaf..<leaf + writer.size(of: change.new), to: &file)
+      append(writer.bytes.raw.bytes, leaf..<leaf + writer.size(of: change.new), to: &file)
       copied = start + objects.size(of: change.old)
     }
-    append(objects.bytes, copied..<objects.layout.table, to: &file)
+    append(objects.bytes.bytes, copied..<objects.layout.table, to: &file)
   }
 
   private func appendOffsets(to file: inout [UInt8]) {
@@ -90,18 +90,16 @@ private struct LeafReplacement {
 
   private func appendTrailer(to file: inout [UInt8], table: Int) {
     let (start, end) = (file.count, objects.bytes.count)
-    append(objects.bytes, end - BinaryFormat.trailerLength..<end - 8, to: &file)
+    append(objects.bytes.bytes, end - BinaryFormat.trailerLength..<end - 8, to: &file)
     append(table, width: 8, to: &file)
-    let seal = file.withUnsafeBytes { Seal.make(for: $0) }
+    let seal = Seal.make(for: file.span.bytes)
     for index in 0..<Seal.length {
       file[start + index] = UInt8(truncatingIfNeeded: seal >> (40 - 8 * index))
     }
   }
 
-  private func append(
-    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to file: inout [UInt8]
-  ) {
-    file.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[range]))
+  private func append(_ bytes: RawSpan, _ range: Range<Int>, to file: inout [UInt8]) {
+    bytes.extracting(range).withUnsafeBytes { file.append(contentsOf: $0) }
   }
 
   /// Appends a number big-endian.
@@ -116,7 +114,7 @@ extension BinaryObjects {
   /// Reads the positions in a file that this module has written; nil if the bytes are not a file.
   fileprivate init?(trusting bytes: UnsafeRawBufferPointer) {
     let end = bytes.count
-    guard end >= BinaryFormat.shortest, BinaryFormat.starts(bytes) else { return nil }
+    guard end >= BinaryFormat.shortest, BinaryFormat.starts(bytes.bytes) else { return nil }
     let numbers = [24, 16, 8].map { Int(truncatingIfNeeded: bytes.number(at: end - $0, width: 8)) }
     self.init(
       bytes: bytes,
@@ -137,11 +135,8 @@ extension BinaryObjects {
   }
 
   private func index(of key: String, in head: ObjectHead) -> Int? {
-    var key = key
-    return key.withUTF8 { text in
-      let text = UnsafeRawBufferPointer(text)
-      return (0..<head.count).first { isString(reference($0, of: head), text) }
-    }
+    let text = key.utf8.span.bytes
+    return (0..<head.count).first { isString(reference($0, of: head), text) }
   }
 
   /// Returns the size of an object in bytes, including its head.

@@ -112,7 +112,7 @@ extension BinaryWriter {
     bytes.append(number: UInt64(offsets.count))
     bytes.append(number: UInt64(top))
     bytes.append(number: UInt64(table))
-    let value = Seal.make(for: bytes.raw)
+    let value = Seal.make(for: bytes.raw.bytes)
     for index in 0..<Seal.length {
       bytes[seal + index] = UInt8(truncatingIfNeeded: value >> (40 - 8 * index))
     }

@@ -54,10 +54,9 @@ extension BinaryWriter {
 
   func add(_ value: Data) -> UInt32 {
     let object = begin()
-    value.bytes.withUnsafeBytes { data in
-      appendHead(.data, count: data.count)
-      bytes.append(contentsOf: data)
-    }
+    let data = value.bytes
+    appendHead(.data, count: data.byteCount)
+    bytes.append(contentsOf: data)
     return object
   }
 
@@ -85,16 +84,14 @@ extension BinaryWriter {
   }
 
   func add(_ value: String) -> UInt32 {
-    var value = value
     let object = begin()
-    let isASCII = value.withUTF8 { utf8 in
-      let raw = UnsafeRawBufferPointer(utf8)
-      guard raw.isASCII, !Self.isNull(raw) else { return false }
-      appendHead(.ascii, count: utf8.count)
-      bytes.append(contentsOf: raw)
-      return true
+    let utf8 = value.utf8.span.bytes
+    if utf8.isASCII, !Self.isNull(utf8) {
+      appendHead(.ascii, count: utf8.byteCount)
+      bytes.append(contentsOf: utf8)
+    } else {
+      appendUTF16(value)
     }
-    if !isASCII { appendUTF16(value) }
     return object
   }
 
@@ -109,8 +106,8 @@ extension BinaryWriter {
     return object
   }
 
-  private static func isNull(_ utf8: UnsafeRawBufferPointer) -> Bool {
-    utf8.count == 5 && utf8[0] == UInt8(ascii: "$") && utf8.elementsEqual(null.utf8)
+  private static func isNull(_ utf8: RawSpan) -> Bool {
+    utf8.byteCount == 5 && utf8[0] == UInt8(ascii: "$") && utf8.isSame(as: null.utf8.span.bytes)
   }
 
   private func appendUTF16(_ value: String) {
@@ -123,18 +120,14 @@ extension BinaryWriter {
 
   /// Writes a string that is a key, or finds the object that already is this key.
   func addKey(_ key: String) -> UInt32 {
-    var key = key
-    let object = key.withUTF8 { utf8 in
-      let raw = UnsafeRawBufferPointer(utf8)
-      return raw.isASCII ? addKey(ascii: raw) : nil
-    }
-    if let object { return object }
+    let utf8 = key.utf8.span.bytes
+    if utf8.isASCII { return addKey(ascii: utf8) }
     // The number of the object for this key, if the key is new.
     let next = UInt32(truncatingIfNeeded: offsets.count)
     let known =
       if let ascii = KeyTable.ascii(key) {
-        ascii.withUnsafeBytes { ascii in
-          keys.find(hash: KeyTable.hash(ascii), orInsert: next) { isKey($0, ascii) }
+        keys.find(hash: KeyTable.hash(ascii.span.bytes), orInsert: next) {
+          isKey($0, ascii.span.bytes)
         }
       } else {
         keys.find(key, orInsert: next)
@@ -145,7 +138,7 @@ extension BinaryWriter {
   }
 
   /// Does the same for a key of ASCII characters.
-  func addKey(ascii key: UnsafeRawBufferPointer) -> UInt32 {
+  func addKey(ascii key: RawSpan) -> UInt32 {
     let next = UInt32(truncatingIfNeeded: offsets.count)
     let known = keys.find(hash: KeyTable.hash(key), orInsert: next) { isKey($0, key) }
     if let known {
@@ -153,7 +146,7 @@ extension BinaryWriter {
       return known
     }
     let object = begin()
-    appendHead(.ascii, count: key.count)
+    appendHead(.ascii, count: key.byteCount)
     bytes.append(contentsOf: key)
     return object
   }
@@ -166,26 +159,24 @@ extension BinaryWriter {
     return (next < offsets.count ? offsets[next] : bytes.count) - offsets[Int(leaf)]
   }
 
-  private func isKey(_ object: UInt32, _ text: UnsafeRawBufferPointer) -> Bool {
+  private func isKey(_ object: UInt32, _ text: RawSpan) -> Bool {
     let start = offsets[Int(object)]
-    let bytes = bytes.raw
-    guard bytes[start] >> 4 == ObjectKind.ascii.rawValue else {
-      return key(object) == String(decoding: text, as: UTF8.self)
-    }
+    let raw = bytes.raw
+    let bytes = raw.bytes
+    guard bytes[start] >> 4 == ObjectKind.ascii.rawValue else { return key(object) == text.string }
     let low = Int(bytes[start] & 0xF)
     let payload: Int
     if low < 0xF {
-      guard low == text.count else { return false }
+      guard low == text.byteCount else { return false }
       payload = start + 1
     } else {
       let width = 1 << Int(bytes[start + 1] & 0xF)
-      guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.count) else {
+      guard bytes.bigEndian(at: start + 2, width: width) == UInt64(text.byteCount) else {
         return false
       }
       payload = start + 2 + width
     }
-    return UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + text.count])
-      .isSame(as: text)
+    return bytes.extracting(payload..<payload + text.byteCount).isSame(as: text)
   }
 
   func appendHead(_ kind: ObjectKind, count: Int) {

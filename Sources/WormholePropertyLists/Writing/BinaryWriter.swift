@@ -59,7 +59,7 @@ final class BinaryWriter {
     offsets = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[512..<768]))
     links = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[768..<1280]))
     containers = GrowingList(in: UnsafeMutableRawBufferPointer(rebasing: memory[1280...]))
-    withUnsafeBytes(of: BinaryFormat.magic.bigEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(number: BinaryFormat.magic)
     links.append(ElementLink(key: 0, owner: ElementLink.none))
   }
 

@@ -34,7 +34,7 @@ import WormholeSyscalls
     _ durability: Durability = .process, replacing: Bool = false
   ) -> MemberDirectory.TakeOptions {
     var sum = Checksum()
-    Array(Self.text.utf8).withUnsafeBytes { sum.add($0) }
+    sum.add(Self.text.utf8.span.bytes)
     return MemberDirectory.TakeOptions(
       name: "x", size: Self.text.utf8.count, checksum: sum.value, durability: durability,
       isReplacing: replacing)

@@ -83,7 +83,7 @@ import WormholeSyscalls
     let home = try Container.open(folder.path + "/g", options: options).member("a")
     let text = "the content"
     var sum = Checksum()
-    Array(text.utf8).withUnsafeBytes { sum.add($0) }
+    sum.add(text.utf8.span.bytes)
     try home.part(.files).descriptor.open("x", .writeOnlyNew, mode: 0o600).write(text)
     try home.part(.files).descriptor.link("x", to: folder.descriptor, "out")
     let taking = MemberDirectory.TakeOptions(
@@ -109,7 +109,7 @@ import WormholeSyscalls
     }
     let bytes = try target.contents()
     var sum = Checksum()
-    bytes.withUnsafeBytes { sum.add($0) }
+    sum.add(bytes.span.bytes)
     #expect(bytes.count == size)
     #expect(found == sum.value)
     #expect(String(decoding: bytes.prefix(5), as: UTF8.self) == "head\0")
