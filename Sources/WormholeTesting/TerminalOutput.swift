@@ -105,13 +105,13 @@ private final class Copier: Sendable {
       }
       if count == 0 { return .end }
       total += count
-      write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      write(buffer.bytes.extracting(..<count))
     }
     return .tooMuch
   }
 
   /// Output that the file does not take is read nevertheless, so that the program continues.
-  private func write(_ bytes: UnsafeRawBufferPointer) {
+  private func write(_ bytes: RawSpan) {
     guard state.withLock({ $0.failure == nil }) else { return }
     do throws(Errno) {
       try file.writeFully(bytes)

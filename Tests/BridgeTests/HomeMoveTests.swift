@@ -176,7 +176,7 @@ import WormholeSyscalls
   private func send(_ bytes: Int, from al: Member) throws -> Sent {
     let path = try #require(machines).folder.path + "/file"
     let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
-    try [UInt8](repeating: 7, count: bytes).withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully([UInt8](repeating: 7, count: bytes))
     return try al.peer("bob").send(file: path, metadata: 1, options(true))
   }
 

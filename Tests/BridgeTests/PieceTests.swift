@@ -28,7 +28,7 @@ import WormholeSyscalls
   ) throws -> Sent {
     let path = machines.folder.path + "/file"
     let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
-    try bytes.withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(bytes)
     var options = SendOptions()
     options.durability = .process
     options.wantsOutcome = true
@@ -168,9 +168,8 @@ import WormholeSyscalls
     case "truncate": try Descriptor.open(path: path, [.writeOnly]).truncate(to: 30 * Self.piece)
     default:
       let file = try Descriptor.open(path: path, [.writeOnly])
-      try [UInt8](repeating: 0, count: 9).withUnsafeBytes {
-        try file.writeFully($0, at: 39 * Self.piece)
-      }
+      let zeros = [UInt8](repeating: 0, count: 9)
+      try file.writeFully(zeros.span.bytes, at: 39 * Self.piece)
     }
     try machines.send(2)
     try machines.settle()

@@ -233,7 +233,7 @@ final class TerminalRun: Sendable {
   }
 
   func type(_ text: String) throws {
-    try Array(text.utf8).withUnsafeBytes { try terminal.own.writeFully($0) }
+    try terminal.own.writeFully(Array(text.utf8))
   }
 
   func shows(_ line: String) throws {

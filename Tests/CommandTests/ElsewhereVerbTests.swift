@@ -18,7 +18,7 @@ import WormholeSyscalls
     let file = try Descriptor.open(
       path: folder.path + "/new", [.writeOnly, .create], mode: 0o600)
     let elsewhere = Elsewhere(machine: "0123456789abcdef", since: Date())
-    try elsewhere.encoded().withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(elsewhere.encoded())
     #expect(try stage.done("mv '\(folder.path)/new' hole/members/printer/elsewhere.plist") == "")
   }
 

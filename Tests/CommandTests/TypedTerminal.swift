@@ -50,7 +50,7 @@ final class TypedTerminal: Sendable {
   var mode: Terminal.Mode? { terminal.mode }
 
   func type(_ text: String) throws {
-    try Array(text.utf8).withUnsafeBytes { try terminal.own.writeFully($0) }
+    try terminal.own.writeFully(Array(text.utf8))
   }
 
   /// Waits until the text was written.

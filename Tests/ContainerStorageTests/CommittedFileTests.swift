@@ -54,7 +54,7 @@ import WormholeSyscalls
     #expect(try file.status().size == bytes.count, "of the same size")
     let old = try file.status().modified
     try eventually("the clock of the file system goes on") {
-      try bytes.withUnsafeBytes { try file.writeFully($0, at: 0) }
+      try file.writeFully(bytes.span.bytes, at: 0)
       return try file.status().modified != old
     }
     #expect(try slot.add() == 7)

@@ -326,7 +326,7 @@ import WormholeSyscalls
   private func replaceMarker(_ bytes: [UInt8]) throws {
     let file = try container.root.descriptor.open(
       "container.plist", [.writeOnly, .truncate], mode: 0o600)
-    try bytes.withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(bytes)
   }
 
   // MARK: Manual changes at the same time

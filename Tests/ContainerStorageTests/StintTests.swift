@@ -29,7 +29,7 @@ import Testing
 
   /// The process waits for the waiter that has set its flag, for a short time, and once.
   @Test func whoHasALockAgainAndAgainStepsAside() throws {
-    try withUnsafeBytes(of: UInt64(7)) { try lock.writeFully($0, at: 64) }
+    try lock.writeFully(CollectionOfOne(UInt64(7)).span.bytes, at: 64)
     let deadline = Instant.now + .seconds(10)
     var before = Instant.now
     while try sign() != 0, Instant.now < deadline {

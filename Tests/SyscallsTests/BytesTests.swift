@@ -43,10 +43,7 @@ import WormholeSyscalls
     try folder.write("..........", to: "file")
     let file = try folder.descriptor.open("file", [.writeOnly])
     let calls = try FaultPoints.with([FaultRule(.pwrite, persistent: true, .short)]) {
-      try withBuffer(6) { buffer in
-        buffer.copyBytes(from: "abcdef".utf8)
-        try file.writeFully(UnsafeRawBufferPointer(buffer), at: 2)
-      }
+      try file.writeFully("abcdef".utf8.span.bytes, at: 2)
     }
     #expect(try folder.read("file") == "..abcdef..")
     #expect(calls.count > 1)

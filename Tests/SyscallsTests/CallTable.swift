@@ -115,10 +115,10 @@ private let bytesTable: [Row] = [
     try withBuffer(4) { _ = try scene.file.readFully(into: $0) }
   },
   Row(.write, "writeFully(_:)") { scene in
-    try withBuffer(4) { try scene.file.writeFully(UnsafeRawBufferPointer($0)) }
+    try scene.file.writeFully([0, 0, 0, 0])
   },
   Row(.pwrite, "writeFully(_:at:)") { scene in
-    try withBuffer(4) { try scene.file.writeFully(UnsafeRawBufferPointer($0), at: 3) }
+    try scene.file.writeFully(CollectionOfOne(UInt32(0)).span.bytes, at: 3)
   },
   Row(.ftruncate, "truncate(to:)") { try $0.file.truncate(to: 3) },
   Row(.fallocate, "reserve(_:)") { try $0.file.reserve(8192) },

@@ -3,25 +3,12 @@ package import WormholeSyscalls
 extension Descriptor {
   /// Writes the bytes at the present offset.
   package func write(_ bytes: [UInt8]) throws(Errno) {
-    var failure: Errno?
-    bytes.withUnsafeBytes { bytes in
-      do throws(Errno) { try writeFully(bytes) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try writeFully(bytes)
   }
 
   /// Writes the text at the present offset.
   package func write(_ text: String) throws(Errno) {
-    let bytes = Array(text.utf8)
-    let failure: Errno? = bytes.withUnsafeBytes { buffer in
-      do throws(Errno) {
-        try writeFully(buffer)
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let failure { throw failure }
+    try writeFully(Array(text.utf8))
   }
 
   /// The whole content of the file, from its beginning.

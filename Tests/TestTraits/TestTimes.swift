@@ -26,7 +26,7 @@
       let name = id.moduleName + "." + id.nameComponents.joined(separator: "/")
       // A test does not fail because its duration is not known.
       let line = Array("\(duration / .seconds(1)) \(name)\n".utf8)
-      _ = try? line.withUnsafeBytes { try file?.write($0) }
+      _ = try? file?.write(line.span.bytes)
     }
   }
 #endif

@@ -56,7 +56,7 @@ import WormholeSyscalls
     try? Descriptor.makeDirectory(path: folder, mode: 0o755)
     let file = try Descriptor.open(
       path: Programs.source + "/" + path, [.writeOnly, .create, .truncate], mode: 0o644)
-    try Array(text.utf8).withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(Array(text.utf8))
   }
 }
 

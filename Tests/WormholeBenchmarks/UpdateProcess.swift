@@ -110,7 +110,7 @@ private struct UpdatingChild {
 
   func say(_ text: String) throws {
     let bytes = Array(text.utf8)
-    try bytes.withUnsafeBytes { try input.pipe.writing.writeFully($0) }
+    try input.pipe.writing.writeFully(bytes)
   }
 
   func hear(_ text: String) throws {

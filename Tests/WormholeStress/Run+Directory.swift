@@ -21,7 +21,7 @@ extension Run {
     let zeros = [UInt8](repeating: 0, count: 1 << 18)
     // The remaining space is less than the size of a value.
     for size in [zeros.count, 4096] {
-      while (try? zeros[..<size].withUnsafeBytes { try file.writeFully($0) }) != nil {}
+      while (try? file.writeFully(zeros.span.bytes.extracting(first: size))) != nil {}
     }
     harm.fills += 1
     fullUntil = .now + .milliseconds(dice.number(5..<100))

@@ -170,10 +170,7 @@ import WormholeTesting
 
   private func write(_ text: String, to path: String) throws {
     let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
-    let failure: Errno? = Array(text.utf8).withUnsafeBytes { bytes in
-      Errno.of { () throws(Errno) in try file.writeFully(bytes) }
-    }
-    if let failure { throw failure }
+    try file.writeFully(Array(text.utf8))
   }
 
   private func read(_ path: String) throws -> String {

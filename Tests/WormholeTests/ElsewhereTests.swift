@@ -30,7 +30,7 @@ import WormholeSyscalls
     let folder = try TemporaryDirectory()
     let file = try Descriptor.open(
       path: folder.path + "/new", [.writeOnly, .create], mode: 0o600)
-    try bytes.withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(bytes)
     let path = "\(meeting.path)/\(home.path)/\(MemberDirectory.elsewhereName)"
     #expect(try run("mv", [folder.path + "/new", path]).status == .exited(0))
   }

@@ -84,7 +84,7 @@ import WormholeSyscalls
         var old = [UInt8](repeating: 0, count: 1)
         _ = try old.withUnsafeMutableBytes { try file.readFully(into: $0, at: 500) }
         let new = old == byte ? [1] : byte
-        try new.withUnsafeBytes { try file.writeFully($0, at: 500) }
+        try file.writeFully(new.span.bytes, at: 500)
         return
       case .cut: return try folder.open(name, [.writeOnly]).truncate(to: 999)
       case .longer: return try folder.open(name, [.writeOnly]).truncate(to: 1001)

@@ -58,7 +58,7 @@ import WormholeSyscalls
     try file.truncate(to: size)
     for (offset, seed) in parts {
       var random = SeededRandom(seed: seed)
-      try random.bytes(1000).withUnsafeBytes { try file.writeFully($0, at: offset) }
+      try file.writeFully(random.bytes(1000).span.bytes, at: offset)
     }
     for mode in [TransferMode.copying, .moving] {
       let sum = crc32(try file.contents())
@@ -242,6 +242,6 @@ extension FilePair {
     var byte: [UInt8] = [0]
     _ = try byte.withUnsafeMutableBytes { try file.readFully(into: $0, at: offset) }
     byte[0] ^= 0x10
-    try byte.withUnsafeBytes { try file.writeFully($0, at: offset) }
+    try file.writeFully(byte.span.bytes, at: offset)
   }
 }

@@ -130,7 +130,7 @@ import WormholeSyscalls
     try source.write("begin")
     try source.truncate(to: size)
     let words = Array("middle".utf8)
-    try words.withUnsafeBytes { try source.writeFully($0, at: size / 2) }
+    try source.writeFully(words.span.bytes, at: size / 2)
     try files.phone.send(file: files.path("holes"))
     let name = try #require(try files.names("files").first)
     let sent = try Descriptor.open(path: files.home("files/" + name), [.readOnly])

@@ -26,7 +26,7 @@ import WormholeSyscalls
       let text = tree.joined(separator: "\n") + "\n"
       let open = try Descriptor.open(
         path: Programs.source + "/Fixtures/" + file, [.writeOnly, .create, .truncate], mode: 0o644)
-      try Array(text.utf8).withUnsafeBytes { try open.writeFully($0) }
+      try open.writeFully(Array(text.utf8))
     }
     let known = try Fixture.text(file).split(separator: "\n").map(String.init)
     #expect(known.count > 40, "the listing was recorded")

@@ -34,7 +34,7 @@ import WormholeSyscalls
     let next = try TemporaryDirectory()
     let new = try Descriptor.open(
       path: next.path + "/new", [.writeOnly, .create], mode: 0o600)
-    try BinaryEncoder().encode(changed).withUnsafeBytes { try new.writeFully($0) }
+    try new.writeFully(BinaryEncoder().encode(changed))
     #expect(try run("mv", [next.path + "/new", file]).status == .exited(0))
   }
 

@@ -378,7 +378,7 @@ import WormholeSyscalls
       let foreign = Foreign(paths: [path], purpose: "x", guest: guest)
       let bytes = try BinaryEncoder().encode(foreign)
       let file = try folder.open("\(process),\(number)", [.writeOnly, .create], mode: 0o600)
-      try bytes.withUnsafeBytes { try file.writeFully($0) }
+      try file.writeFully(bytes)
     }
     let room = try scene.arbiters.room(for: AccessPath(scene.path("a")))
     #expect(try room.everyPresenter().map(\.key.text) == [own])

@@ -163,7 +163,7 @@ import WormholeSyscalls
     let files = try meeting.container.storage.root.descriptor.open(
       "queues/jobs/files", [.readOnly, .directory])
     let damaged = try files.open(name, [.writeOnly])
-    try Array("CONTENT".utf8).withUnsafeBytes { try damaged.writeFully($0) }
+    try damaged.writeFully(Array("CONTENT".utf8))
     let heard = Heard<Int>()
     let working = try queue.work { job, _ in heard.add(job) }
     try await eventuallyAsync("it is dead") { try queue.deadLetters.count == 1 }

@@ -226,15 +226,7 @@ import WormholeSyscalls
   private func place(_ bytes: [UInt8], in folder: borrowing Descriptor, as name: String) throws {
     let staging = try Descriptor.open(path: meeting.folder.path, [.readOnly, .directory])
     let file = try staging.open("made", [.writeOnly, .create, .exclusive], mode: 0o600)
-    let failure: Errno? = bytes.withUnsafeBytes { bytes in
-      do throws(Errno) {
-        try file.writeFully(bytes)
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let failure { throw failure }
+    try file.writeFully(bytes)
     try staging.rename("made", to: folder, name)
   }
 

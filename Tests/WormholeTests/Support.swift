@@ -57,15 +57,7 @@ struct Meeting {
   func overwrite(_ name: String, _ bytes: [UInt8]) throws {
     if name.hasSuffix("/value.plist") { try separate(name) }
     let file = try Descriptor.open(path: path + "/" + name, [.writeOnly, .truncate])
-    let failure: Errno? = bytes.withUnsafeBytes { bytes in
-      do throws(Errno) {
-        try file.writeFully(bytes)
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let failure { throw failure }
+    try file.writeFully(bytes)
   }
 
   func bytes(of name: String) throws -> [UInt8] {

@@ -45,7 +45,7 @@ final class BatchProgress: Sendable {
     fileprivate func write(_ key: [UInt8]) {
       let gap = BatchProgress.slotsOffset - key.count
       let rest = key[1...] + [UInt8](repeating: 0, count: gap + BatchProgress.slotCount)
-      Array(rest).withUnsafeBytes { page.store($0, at: start + 1) }
+      page.store(rest.span.bytes, at: start + 1)
       page.store(key[0], at: start)
     }
 

@@ -49,8 +49,8 @@ struct BatchSlots: Sendable {
   subscript(index: Int) -> UInt8 { bytes[index] }
 
   /// Calls the body with the bytes of adjacent messages.
-  func withBytes(_ indices: ClosedRange<Int>, _ body: (UnsafeRawBufferPointer) -> Void) {
-    withUnsafeBytes(of: bytes) { body(UnsafeRawBufferPointer(rebasing: $0[indices])) }
+  func withBytes(_ indices: ClosedRange<Int>, _ body: (RawSpan) -> Void) {
+    body(bytes.span.extracting(indices).bytes)
   }
 
   /// Whether any message was given out since the slots were read.

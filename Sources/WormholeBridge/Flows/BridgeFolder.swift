@@ -92,9 +92,7 @@ package struct BridgeFolder: Sendable {
       let file = try directory.descriptor.open(
         name, offset == 0 ? [.writeOnly, .create] : .writeOnly, mode: 0o600)
       guard try file.status().size >= offset else { return false }
-      try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
-        try file.writeFully(bytes, at: offset)
-      }
+      try file.writeFully(bytes.span.bytes, at: offset)
       return true
     } catch {
       if error == .noSuchFile { return false }

@@ -42,16 +42,16 @@ final class AccessProcess: Sendable {
     let mark = HolderMark(of: .current)
     // Opening by path would follow a link.
     let processes = try container.options.sharing.openExisting("processes", in: home)
-    let file = try withUnsafeBytes(of: mark.words) { bytes throws(Errno) in
-      try container.staging.withFile(bytes, isPrivate: true, isGuarded: true) {
-        staged, file throws(Errno) in
-        if container.options.sharing == .group { try file.setMode(0o640) }
-        // Lock before publishing: a file without a lock belongs to a dead process.
-        guard try file.tryPresenceLock() else { throw .busy }
-        let staging = try container.staging.directory()
-        try staging.descriptor.publish(staged, to: processes, name)
-        return try locked(file, as: name, in: processes)
-      }
+    let words = CollectionOfOne(mark.words)
+    let file = try container.staging.withFile(
+      words.span.bytes, isPrivate: true, isGuarded: true
+    ) { staged, file throws(Errno) in
+      if container.options.sharing == .group { try file.setMode(0o640) }
+      // Lock before publishing: a file without a lock belongs to a dead process.
+      guard try file.tryPresenceLock() else { throw .busy }
+      let staging = try container.staging.directory()
+      try staging.descriptor.publish(staged, to: processes, name)
+      return try locked(file, as: name, in: processes)
     }
     return AccessProcess(name, file, mark, container.leases)
   }

@@ -13,7 +13,7 @@ package enum FileCopy {
   package typealias Report = (_ done: Int) -> Bool
 
   /// Uses the bytes at an offset, after they were added to the checksum.
-  fileprivate typealias Use = (UnsafeRawBufferPointer, _ offset: Int) throws(Errno) -> Void
+  fileprivate typealias Use = (RawSpan, _ offset: Int) throws(Errno) -> Void
 
   fileprivate static let step = 128 << 10
   /// The number of bytes between two reports.
@@ -79,8 +79,8 @@ package enum FileCopy {
         guard count > 0 else { return }
         // Bytes appended to an ordinary file are not copied.
         if size == 0, try source.status().size > 0 { count = 0 }
-        let read = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        sum.add(read.bytes)
+        let read = buffer.bytes.extracting(..<count)
+        sum.add(read)
         // The borrowed descriptor stays open.
         try Descriptor.writeFully(read, at: size, toOpen: number)
       }
@@ -141,8 +141,8 @@ package enum FileCopy {
         var count = 0
         try CopyFailure.wrapping { () throws(Errno) -> Void in
           count = try file.readFully(into: part, at: offset)
-          let read = UnsafeRawBufferPointer(rebasing: part[..<count])
-          sum.add(read.bytes)
+          let read = part.bytes.extracting(..<count)
+          sum.add(read)
           if count == part.count { try use(read, offset) }
         }
         offset += count

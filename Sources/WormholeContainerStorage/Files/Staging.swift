@@ -119,7 +119,7 @@ final class Staging: Sendable {
   ///     stay.
   ///   - isRenewed: as for ``publish(_:sync:as:in:renewing:)``.
   func withFile<Result: ~Copyable>(
-    _ bytes: UnsafeRawBufferPointer, sync: Bool = false, isPrivate: Bool = false,
+    _ bytes: RawSpan, sync: Bool = false, isPrivate: Bool = false,
     isGuarded: Bool = false, renewing isRenewed: (Errno) -> Bool = { _ in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
@@ -143,9 +143,8 @@ final class Staging: Sendable {
     renewing isRenewed: (Errno) -> Bool = { _ in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in
-      try withFile(bytes, sync: sync, isPrivate: isPrivate, renewing: isRenewed, publish)
-    }
+    try withFile(
+      bytes.span.bytes, sync: sync, isPrivate: isPrivate, renewing: isRenewed, publish)
   }
 
   /// Makes a file as ``withFile(_:sync:_:)`` does, and moves it to a free name in another

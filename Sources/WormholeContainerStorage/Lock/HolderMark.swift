@@ -86,8 +86,6 @@ extension HolderMark {
 
   /// For a descriptor that its owner promises to keep open during the call.
   func write(toOpen file: CInt) throws(Errno) {
-    try withUnsafeBytes(of: words) { bytes throws(Errno) in
-      try Descriptor.writeFully(bytes, at: 0, toOpen: file)
-    }
+    try Descriptor.writeFully(CollectionOfOne(words).span.bytes, at: 0, toOpen: file)
   }
 }

@@ -39,8 +39,6 @@ enum WaiterFlag {
   }
 
   private static func write(_ sign: UInt64, to file: borrowing Descriptor) {
-    try? withUnsafeBytes(of: sign) { bytes throws(Errno) in
-      try file.writeFully(bytes, at: place)
-    }
+    try? file.writeFully(CollectionOfOne(sign).span.bytes, at: place)
   }
 }

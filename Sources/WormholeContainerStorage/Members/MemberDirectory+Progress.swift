@@ -51,9 +51,7 @@ extension MemberDirectory {
       guard error == .notSupported else { throw error }
       // Written bytes have disk space.
       let zeros = [UInt8](repeating: 0, count: page)
-      try zeros.span.bytes.withUnsafeBytes { zeros throws(Errno) in
-        try file.writeFully(zeros, at: size)
-      }
+      try file.writeFully(zeros.span.bytes, at: size)
     }
     return try FilePage(file, at: size, size: page)
   }

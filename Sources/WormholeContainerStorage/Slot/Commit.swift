@@ -328,14 +328,8 @@ extension Container {
   func explain(
     _ reason: String, as stem: String, in damaged: OpenDirectory
   ) throws(Errno) {
-    var words = reason + "\n"
-    let failure = words.withUTF8 { words in
-      Errno.of { () throws(Errno) in
-        try staging.withFile(UnsafeRawBufferPointer(words)) { name, _ throws(Errno) in
-          try staging.directory().descriptor.publish(name, to: damaged.descriptor, "\(stem).reason")
-        }
-      }
+    try staging.withFile(Array((reason + "\n").utf8)) { name, _ throws(Errno) in
+      try staging.directory().descriptor.publish(name, to: damaged.descriptor, "\(stem).reason")
     }
-    if let failure { throw failure }
   }
 }

@@ -51,8 +51,6 @@ extension Container {
     _ body: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let mark = HolderMark(of: .current)
-    return try withUnsafeBytes(of: mark.words) { bytes throws(Errno) in
-      try staging.withFile(bytes, isGuarded: true, body)
-    }
+    return try staging.withFile(CollectionOfOne(mark.words).span.bytes, isGuarded: true, body)
   }
 }

@@ -37,19 +37,19 @@ extension Descriptor {
   }
 
   /// Writes once, at the current offset; may write fewer bytes than the buffer contains.
-  package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+  package func write(_ bytes: RawSpan) throws(Errno) -> Int {
     let descriptor = try number
-    let count = shortened(.write, descriptor, bytes.count)
+    let count = shortened(.write, descriptor, bytes.byteCount)
     return try perform(.write, on: descriptor) {
-      WormholeLibC.write(descriptor, bytes.baseAddress, count)
+      bytes.withUnsafeBytes { WormholeLibC.write(descriptor, $0.baseAddress, count) }
     }
   }
 
   /// Writes all the bytes at the current offset.
-  package func writeFully(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+  package func writeFully(_ bytes: RawSpan) throws(Errno) {
     var done = 0
-    while done < bytes.count {
-      let count = try write(UnsafeRawBufferPointer(rebasing: bytes[done...]))
+    while done < bytes.byteCount {
+      let count = try write(bytes.extracting(done...))
       // A regular file never takes 0 bytes; for any other kind this check prevents an endless loop.
       guard count > 0 else { throw .inputOutput }
       done += count
@@ -57,25 +57,25 @@ extension Descriptor {
   }
 
   package func writeFully(_ bytes: [UInt8]) throws(Errno) {
-    try bytes.span.bytes.withUnsafeBytes { bytes throws(Errno) in try writeFully(bytes) }
+    try writeFully(bytes.span.bytes)
   }
 
   /// Writes all the bytes at the given offset.
-  package func writeFully(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(Errno) {
+  package func writeFully(_ bytes: RawSpan, at offset: Int) throws(Errno) {
     try Self.writeFully(bytes, at: offset, toOpen: number)
   }
 
   /// Writes all the bytes to a number that its owner promises to keep open during the call.
   package static func writeFully(
-    _ bytes: UnsafeRawBufferPointer, at offset: Int, toOpen descriptor: CInt
+    _ bytes: RawSpan, at offset: Int, toOpen descriptor: CInt
   ) throws(Errno) {
     var done = 0
-    while done < bytes.count {
-      let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
-      let count = shortened(.pwrite, descriptor, rest.count)
+    while done < bytes.byteCount {
+      let rest = bytes.extracting(done...)
+      let count = shortened(.pwrite, descriptor, rest.byteCount)
       let position = offset + done
       let written = try perform(.pwrite, on: descriptor) {
-        WormholeLibC.pwrite(descriptor, rest.baseAddress, count, position)
+        rest.withUnsafeBytes { WormholeLibC.pwrite(descriptor, $0.baseAddress, count, position) }
       }
       guard written > 0 else { throw .inputOutput }
       done += written

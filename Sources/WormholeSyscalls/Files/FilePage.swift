@@ -17,11 +17,11 @@ package final class FilePage: Sendable {
   }
 
   package func store(_ byte: UInt8, at offset: Int) {
-    withUnsafeBytes(of: byte) { store($0, at: offset) }
+    store(CollectionOfOne(byte).span.bytes, at: offset)
   }
 
-  package func store(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
-    precondition(0 <= offset && bytes.count <= size && offset <= size - bytes.count)
+  package func store(_ bytes: RawSpan, at offset: Int) {
+    precondition(0 <= offset && bytes.byteCount <= size && offset <= size - bytes.byteCount)
     try? file.writeFully(bytes, at: start + offset)
   }
 }

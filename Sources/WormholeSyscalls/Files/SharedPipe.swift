@@ -40,7 +40,9 @@ package final class SharedPipe: Sendable {
       let (writing, rest) = (writing, done)
       let count = shortened(.write, writing, bytes.count - rest)
       done += try perform(.write, on: writing) {
-        bytes.withUnsafeBytes { WormholeLibC.write(writing, $0.baseAddress! + rest, count) }
+        bytes.span.bytes.extracting(rest...).withUnsafeBytes {
+          WormholeLibC.write(writing, $0.baseAddress, count)
+        }
       }
     }
   }

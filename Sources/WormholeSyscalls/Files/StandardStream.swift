@@ -21,8 +21,8 @@ package enum StandardStream: CInt, Sendable {
       let position = done
       done += try whenReady { () throws(Errno) in
         try perform(.write) {
-          bytes.withUnsafeBytes {
-            WormholeLibC.write(stream, $0.baseAddress! + position, bytes.count - position)
+          bytes.span.bytes.extracting(position...).withUnsafeBytes {
+            WormholeLibC.write(stream, $0.baseAddress, $0.count)
           }
         }
       }

@@ -355,7 +355,7 @@ import WormholeSyscalls
     let sender = try machines.there.join(as: "eve")
     let path = machines.folder.path + "/file"
     let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
-    try [UInt8](repeating: 7, count: 600 << 10).withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully([UInt8](repeating: 7, count: 600 << 10))
     let queue = sender.queue("jobs", of: String.self)
     let text = String(repeating: "x", count: 700 << 10)
     let sent = [

@@ -68,10 +68,9 @@ import WormholeSyscalls
     var random = SeededRandom(seed: 1)
     let block = random.bytes(1 << 20)
     for number in 0..<(size >> 20) {
-      try block.withUnsafeBytes { try file.writeFully($0, at: number << 20) }
-      try [UInt8(truncatingIfNeeded: number)].withUnsafeBytes {
-        try file.writeFully($0, at: number << 20)
-      }
+      try file.writeFully(block.span.bytes, at: number << 20)
+      let mark = [UInt8(truncatingIfNeeded: number)]
+      try file.writeFully(mark.span.bytes, at: number << 20)
     }
   }
 }

@@ -50,7 +50,7 @@ package struct ServerData: Sendable {
       var byte: [UInt8] = [0]
       _ = try byte.withUnsafeMutableBytes { try block.readFully(into: $0, at: middle) }
       byte[0] ^= 1
-      try byte.withUnsafeBytes { try block.writeFully($0, at: middle) }
+      try block.writeFully(byte.span.bytes, at: middle)
     }
     return files.count
   }

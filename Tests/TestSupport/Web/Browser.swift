@@ -175,6 +175,6 @@ package final class Browser {
     }
     let file = try build.open(
       "screenshots/\(name).png", [.writeOnly, .create, .truncate], mode: 0o644)
-    try Array(data).withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(Array(data))
   }
 }

@@ -68,7 +68,7 @@
 
     private static func makeFile(_ path: String, _ size: Int) throws -> String {
       let file = try Descriptor.open(path: path, .writeOnlyNew, mode: 0o600)
-      try Array(content(size).utf8).withUnsafeBytes { try file.writeFully($0) }
+      try file.writeFully(Array(content(size).utf8))
       return path
     }
 

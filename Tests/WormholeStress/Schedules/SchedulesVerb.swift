@@ -263,7 +263,7 @@ extension Option {
       let file = try Descriptor.open(path: "\(folder)/result", .writeOnlyNew, mode: 0o600)
       let bytes = Array(result.lines.map { $0 + "\n" }.joined().utf8)
       // What is missing counts as a crash.
-      _ = bytes.withUnsafeBytes { try? file.writeFully($0) }
+      try? file.writeFully(bytes)
       return result.report.isEmpty ? 0 : ExitCode.no.rawValue
     }
 

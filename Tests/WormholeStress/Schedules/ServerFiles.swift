@@ -52,7 +52,7 @@
       let parent = try Descriptor.open(path: folder, [.readOnly, .directory])
       let unfinished = "new.\(generation)"
       let file = try parent.open(unfinished, .writeOnlyNew, mode: 0o600)
-      let done: Void? = bytes.withUnsafeBytes { try? file.writeFully($0) }
+      let done: Void? = try? file.writeFully(bytes)
       do throws(Errno) {
         guard done != nil else { throw .inputOutput }
         try parent.rename(unfinished, to: parent, name)

@@ -90,7 +90,7 @@ final class Journal: Sendable {
     let line = "\(Instant.now.nanoseconds)\t\(event.words.joined(separator: "\t"))\n"
     // Without its journal a worker proves nothing.
     do {
-      try Array(line.utf8).withUnsafeBytes { try file.writeFully($0) }
+      try file.writeFully(Array(line.utf8))
     } catch {
       Processes.exitAtOnce(Worker.lostItsJournal)
     }

@@ -131,7 +131,7 @@ struct SharedFiles: Sendable {
 
   private func write(_ content: Content, _ path: String) throws {
     let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
-    try Array((content.text + "\n").utf8).withUnsafeBytes { try file.writeFully($0) }
+    try file.writeFully(Array((content.text + "\n").utf8))
   }
 
   /// Writes a file in one step: a process that dies here leaves either the old file or the new

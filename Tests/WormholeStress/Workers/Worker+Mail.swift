@@ -63,7 +63,7 @@ extension Worker {
     perform(.sendFile(to: to, token: token)) { [options] in
       let file = try Descriptor.open(path: path, [.writeOnly, .create], mode: 0o600)
       let content = Array(Payload.filling(token))
-      try content.withUnsafeBytes { try file.writeFully($0) }
+      try file.writeFully(content)
       try membership.member.peer(to)
         .send(file: path, metadata: token, mode: .moving, options)
       return .done

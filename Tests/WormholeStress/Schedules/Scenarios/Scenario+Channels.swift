@@ -180,7 +180,7 @@
       _ = try bytes.withUnsafeMutableBytes { try file.readFully(into: $0) }
       bytes[9] ^= 4
       let bad = try directory.open("bad", [.writeOnly, .create], mode: 0o600)
-      try bytes.withUnsafeBytes { try bad.writeFully($0) }
+      try bad.writeFully(bytes)
       try directory.rename("bad", to: directory, "value.plist")
     }
 

@@ -75,7 +75,7 @@
     static func write(_ number: Int, _ path: String) throws {
       let file = try Descriptor.open(path: path, [.writeOnly, .create, .truncate], mode: 0o600)
       let bytes = Array("\(number)\n".utf8)
-      try bytes.withUnsafeBytes { try file.writeFully($0) }
+      try file.writeFully(bytes)
     }
 
     static func read(_ path: String) throws -> Int {

@@ -192,7 +192,7 @@
     private static func write(_ number: Int, to file: borrowing Descriptor) throws {
       let digits = String(number)
       let bytes = Array((String(repeating: "0", count: 4 - digits.count) + digits).utf8)
-      try bytes.withUnsafeBytes { try file.writeFully($0, at: 0) }
+      try file.writeFully(bytes.span.bytes, at: 0)
     }
 
     /// Returns the content after the addition.
