@@ -51,7 +51,7 @@ import Testing
     var parser = ProtocolParser()
     var found: [String] = []
     for piece in pieces {
-      piece.withUnsafeBytes { parser.feed($0) }
+      parser.feed(piece.span.bytes)
       while let input = try parser.next() { found.append(describe(input)) }
     }
     return found
@@ -106,7 +106,7 @@ import Testing
     // No server can raise the limit beyond 64 MiB.
     var parser = ProtocolParser()
     parser.maximumBody = .max - (64 << 10)
-    Array("MSG a 1 \((64 << 20) + 1)\r\n".utf8).withUnsafeBytes { parser.feed($0) }
+    parser.feed("MSG a 1 \((64 << 20) + 1)\r\n".utf8.span.bytes)
     #expect(relayFailure { _ = try parser.next() }?.kind == .tooLarge)
   }
 

@@ -32,7 +32,7 @@ struct PlayedSession {
   }
 
   mutating func feed(_ text: String) {
-    Array(text.utf8).withUnsafeBytes { session.feed($0) }
+    session.feed(text.utf8.span.bytes)
     take()
   }
 

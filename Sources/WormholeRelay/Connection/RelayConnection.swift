@@ -143,7 +143,7 @@ extension RelayConnection {
         return RelayFailure(.closed, "the server closed the connection")
       }
       receivedBytes += count
-      buffer.withUnsafeBytes { session.feed(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+      session.feed(buffer.span.bytes.extracting(..<count))
       handleEvents()
       guard count == buffer.count else { return nil }
     }

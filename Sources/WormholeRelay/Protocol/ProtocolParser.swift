@@ -37,14 +37,14 @@ struct ProtocolParser {
     let size: Int
   }
 
-  mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+  mutating func feed(_ bytes: RawSpan) {
     // Used bytes are removed only when they are the greater part, so that no byte moves often.
     if start > buffer.count / 2 {
       buffer.removeSubrange(..<start)
       searched -= start
       start = 0
     }
-    buffer.append(contentsOf: bytes)
+    bytes.withUnsafeBytes { buffer.append(contentsOf: $0) }
   }
 
   /// Returns the next complete input; nil if more bytes are needed.

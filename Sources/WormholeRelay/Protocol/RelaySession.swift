@@ -86,7 +86,7 @@ struct RelaySession {
 // MARK: - Input
 
 extension RelaySession {
-  mutating func feed(_ bytes: UnsafeRawBufferPointer) { parser.feed(bytes) }
+  mutating func feed(_ bytes: RawSpan) { parser.feed(bytes) }
 
   /// Returns the next event; nil if more bytes are needed, or the session is closed.
   mutating func next() -> Event? {
