@@ -52,6 +52,16 @@ import WormholeSyscalls
     #expect(Set(keys).count == keys.count, "\(place) has a row twice")
   }
 
+  @Test func theExampleOfANameHasTheNamesForm() throws {
+    let text = try Fixture.text(Self.article)
+    let parts = text.split(separator: "stays the same from sending to the outcome:\n\n")
+    try #require(parts.count == 2)
+    let example = String(parts[1].prefix { $0 != "\n" }.drop { $0 == " " })
+    let name = try #require(MessageName(example), "'\(example)'")
+    #expect(!name.isUrgent && name.wantsReceipt && name.count == 1)
+    #expect(name.id == "3f9a0c11d2e84b67" && name.senderName == "phone")
+  }
+
   /// The program in Python uses no other keys.
   @Test func thePeerInPythonKnowsTheKeys() throws {
     let text = try Fixture.text("python/take_part.py")

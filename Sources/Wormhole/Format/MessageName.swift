@@ -72,7 +72,7 @@ struct NameWriter {
 /// The name of a message's file, unchanged until the message is settled:
 /// `<priority>,<stamp>,<marks>,<id>,<from>`.
 ///
-///     1,00001000001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone
+///     1,0000100001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone
 ///
 /// In a queue, the id of a message with an ordering key is followed by `~` and the key's twelve
 /// digits.
