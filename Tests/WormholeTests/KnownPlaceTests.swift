@@ -31,11 +31,11 @@ struct KnownPlaceTests {
 
     /// The parts that no member but Alice can change.
     var parts: [String] {
-      self == .forMembers ? ["private", "0123456789abcdef", "other"] : [""]
+      self == .forMembers ? ["private", "0123456789abcdef", "other"] : ["."]
     }
   }
 
-  private static let message = "1,00001000001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone"
+  private static let message = "1,0000100001f3d77a2b4c,r01,3f9a0c11d2e84b67,phone"
   private static let digits = "fedcba9876543210"
   private static let own = "staging/\(SharedPlace.User.alice.rawValue)"
 
@@ -111,7 +111,7 @@ struct KnownPlaceTests {
     let tried = try place.run(.alice, .tryEverything("case"), environment: setting)
     #expect(tried.status == .exited(0), "\(what): \(tried.errors)")
     #expect(tried.output.contains("remove member: "), what)
-    #expect(try snapshots(kind, name, in: parent) == before, what)
+    #expect(try remains(kind, name, in: parent, place) == before, what)
     if isUsed, kind != .forMembers {
       let mode = path == Self.own ? "2700" : "2770"
       let isNamed = tried.output.contains("chmod \(mode) '\(place.folder.path)/\(full)'")
@@ -124,14 +124,21 @@ struct KnownPlaceTests {
     _ kind: Kind, _ name: String, in parent: borrowing Descriptor
   ) throws -> [DirectorySnapshot] {
     var found: [DirectorySnapshot] = []
-    for part in kind.parts {
-      guard !part.isEmpty else {
-        found.append(try DirectorySnapshot(of: name, in: parent))
-        continue
-      }
-      found.append(try DirectorySnapshot(of: part, in: parent.open(name, [.readOnly, .directory])))
-    }
+    let directory = try parent.open(name, [.readOnly, .directory])
+    for part in kind.parts { found.append(try DirectorySnapshot(of: part, in: directory)) }
     return found
+  }
+
+  /// A message that nobody can read becomes a dead letter: its directory moves as it is.
+  private func remains(
+    _ kind: Kind, _ name: String, in parent: borrowing Descriptor, _ place: SharedPlace
+  ) throws -> [DirectorySnapshot] {
+    guard name.hasPrefix(Self.message), (try? parent.status(of: name)) == nil else {
+      return try snapshots(kind, name, in: parent)
+    }
+    let dead = try place.folder.descriptor.open(
+      "shared/case/.wormhole/members/tv/dead", [.readOnly, .directory])
+    return try snapshots(kind, Self.message, in: dead)
   }
 
   private func make(_ kind: Kind, _ name: String, _ place: SharedPlace) throws {
