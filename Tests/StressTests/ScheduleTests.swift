@@ -25,7 +25,8 @@ struct ScheduleTests {
     let extent =
       Self.isLong
       ? [
-        "--preemptions", scenario.hasMachines ? "0" : "2", "--drawn", "10000", "--budget", "600",
+        "--preemptions", scenario.hasMachines ? "0" : scenario == .keys ? "1" : "2",
+        "--drawn", "10000", "--budget", "600",
       ]
       : [
         "--preemptions", scenario.preemptions > 1 ? "1" : "0",
@@ -84,7 +85,7 @@ struct ScheduleTests {
     "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
     "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
-    "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1", "wake 1",
+    "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1", "wake 1", "keys 1 60:kill1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -111,13 +112,13 @@ struct ScheduleTests {
     ("forget-buried", "appear", 1, "unnoticed: "), ("sweep-elsewhere", "guest", 0, "error: "),
     ("drop-carried-receipts", "guest", 0, "error: "), ("keep-orphans", "file", 1, "error: "),
     ("keep-late", "updaters", 0, "undone: "), ("save-unsynced", "saves", 0, "undone: "),
-    ("save-unlooked", "saves", 1, "undone: "),
+    ("save-unlooked", "saves", 1, "undone: "), ("claim-any-key", "keys", 0, "unlooked: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String
   ) throws {
     let disabled = ["--mutant", mutant]
-    let extent = scenario == "members" ? ["--preemptions", "1"] : []
+    let extent = ["members", "keys"].contains(scenario) ? ["--preemptions", "1"] : []
     let found = try schedules(
       ["--scenario", scenario, "--drawn", "0", "--budget", "300", "--jobs", "2"] + extent
         + disabled)

@@ -4,8 +4,8 @@ import WormholeContainerStorage
 /// A queue with a few messages, and workers that advance step by step: the library's machine
 /// decides, and each look at a directory, each rename and each removal is a step.
 ///
-/// Schedules run the executor itself, with two workers and a job. The model stays for ordering
-/// keys, late claims and a third worker: no schedule has these.
+/// Schedules run the executor itself, with two workers and at most one preemption. The model stays
+/// for a third worker, and for keys and late claims with more preemptions.
 struct QueueWorld: ModelWorld {
   struct Rules: Hashable {
     var workers = 2

@@ -30,6 +30,7 @@
       case .late: brokenContexts(notes)
       case .ask, .left: brokenRequest(notes)
       case .queue: brokenQueue(notes)
+      case .keys: brokenKeys(notes)
       case .present: brokenAccess(notes)
       case .moved: brokenMove(notes)
       case .hung: brokenHanging(notes)

@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses, evict, follow, wake, saves
+    case pieces, losses, evict, follow, wake, saves, keys
 
     var purpose: String {
       switch self {
@@ -48,6 +48,7 @@
       case .follow: "messages to a member, and its home moves to another machine"
       case .wake: "a member of another machine is woken, without a program for it"
       case .saves: "three processes add to a number, and two of them save it"
+      case .keys: "two workers of a queue refuse jobs of a key, and one is killed"
       }
     }
 
@@ -75,7 +76,7 @@
     var harm: ScheduleSearch.Harm {
       switch self {
       case .takeover, .several, .names, .repair: .suspensions
-      case .batch, .late, .ask, .appear, .file: .kills
+      case .batch, .late, .ask, .appear, .file, .keys: .kills
       case .queue, .saves: [.kills, .suspensions]
       default: []
       }
@@ -86,12 +87,12 @@
 
     /// Whether each order with a harm of the process is run.
     ///
-    /// The workers of a queue are alike, and a sender is killed in `batch`. In `moved` the mover is
-    /// killed; drawn orders kill the presenter and the writer too. In `carry` the bridges are
+    /// The workers of a queue are alike but for `keys`, where the first one to claim is killed, and a
+    /// sender is killed in `batch`. In `moved` the mover is killed; drawn orders kill the presenter and the writer too. In `carry` the bridges are
     /// killed, and in `file` the sender; drawn orders kill the others too.
     func isHarmed(_ process: Int) -> Bool {
       switch self {
-      case .queue, .moved, .appear: process == 1
+      case .queue, .keys, .moved, .appear: process == 1
       case .carry, .guest: process < 2
       case .file: process == CarryPart.sender
       case _ where hasMachines: MachinePart.bridges.contains(process)
@@ -105,14 +106,20 @@
       case .updaters, .power, .mail, .takeover, .cancel: 2
       // All orders with one preemption take longer than those of any other scenario; a test runs
       // them.
-      case .members, .moved, .hung, .appear, .carry, .guest, .file: 0
+      case .members, .moved, .hung, .appear, .carry, .guest, .file, .keys: 0
       case _ where hasMachines: 0
       default: 1
       }
     }
 
     /// A scenario with long rounds runs a part of the wanted number of drawn orders.
-    var drawnShare: Int { hasMachines || self == .hung ? 8 : 1 }
+    var drawnShare: Int {
+      switch self {
+      case .keys: 4
+      case .hung: 8
+      default: hasMachines ? 8 : 1
+      }
+    }
 
     /// Whether the outcomes of a power cut are checked, after each step.
     var hasCuts: Bool { [.updaters, .takeover, .power, .saves].contains(self) }
@@ -159,6 +166,12 @@
         if number == 1 { try request(path) } else { try reply(number, path) }
       case .queue:
         if number == 0 { try sendJobs(path) } else { try work(path, for: .seconds(1)) }
+      case .keys:
+        if number == 0 {
+          try sendKeyedJobs(path)
+        } else {
+          try workInOrder(number, path, for: .seconds(1))
+        }
       case .present: try access(number, path)
       case .moved: try move(number, path)
       case .hung: try hang(number, path)
@@ -273,6 +286,7 @@
       if isCarried { return try checkCarried(path) }
       if hasMachines { return try checkMachines(path) }
       if self == .queue { return try work(path, for: .seconds(8)) }
+      if self == .keys { return try workInOrder(processes - 1, path, for: .seconds(8)) }
       let container = try SharedContainer(directory: path, options: options())
       var members: [Member] = []
       let time = Turnstile.isScheduled ? Duration.seconds(5) : .zero
@@ -313,7 +327,7 @@
     case attempted = 1
     case added, version, sent, received, redelivered, acknowledging, acknowledged, cancelling
     case cancelled, outcome, problem, done, partly, first, second, removed, refused, replied, late
-    case began, ended, asked, resumed, moved, told, shown, presented, place
+    case began, ended, asked, resumed, moved, told, shown, presented, place, returned
 
     func write(_ value: Int) {
       Turnstile.note(rawValue)
