@@ -144,7 +144,7 @@ struct ScheduleTests {
   }
 
   /// Drawn orders have found the first line, with hundreds of moves before it was shrunk; a kill at
-  /// each step of a bridge has found the others.
+  /// each step of a bridge has found the others, and a loss of notices at each step the last one.
   @Test(arguments: [
     ("trust-askers", "moved 1 874:kill2", "paused: "),
     ("never-go-back", "carry 1", "error: "), ("never-go-back", "losses 1", "error: "),
@@ -156,6 +156,7 @@ struct ScheduleTests {
     ("drop-operations", "changes 1 656:kill1", "double: "),
     ("forget-cursor", "talk 1 500:kill1", "twice: "),
     ("forget-record", "talk 1 500:kill2", "error: "),
+    ("no-rescan-after-overflow", "names 1 177:lose2", "unnoticed: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String

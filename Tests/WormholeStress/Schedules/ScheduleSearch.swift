@@ -247,27 +247,27 @@
     }
 
     /// Runs orders that seeds draw: a rank for each thread, and moments at which the current thread
-    /// gets the lowest rank, a kill or suspension in every second one.
+    /// gets the lowest rank.
+    ///
+    /// Every second order has a kill or a suspension, of the others every second one a loss of
+    /// notices. An order without a harm is run again with the failure of one of its calls.
     mutating func drawnOrders(_ count: Int, seed: UInt64, _ harm: Harm) throws -> Found? {
       var length = 60
       for number in stride(from: share.number, to: count, by: share.count) {
         if isOver { return nil }
         var dice = Dice(seed: seed, stream: UInt64(number))
         var schedule = Schedule(scenario: rounds.scenario, seed: 1)
-        if !harm.isEmpty, dice.oneIn(2) {
-          let step = dice.number(0..<length)
-          let process = dice.number(0..<rounds.scenario.processes - 1)
-          let isKill = harm.contains(.kills) && rounds.scenario.mayKill(process) && dice.oneIn(2)
-          if isKill {
-            schedule = schedule.adding(.kill(process: process), at: step)
-          } else if harm.contains(.suspensions) {
-            schedule = schedule.adding(.suspend(process: process, Scenario.suspension), at: step)
-          }
-        }
+        if let drawn = drawnHarm(harm, length, &dice) { schedule.entries = [drawn] }
         let ranks = Array(1...Turnstile.playerLimit).shuffled(using: &dice)
         let steps = (0..<dice.number(1..<6)).map { _ in dice.number(0..<length) }
-        let violation = try rounds.run(schedule) { Turnstile.draw(ranks: ranks, steps: steps) }
+        var violation = try rounds.run(schedule) { Turnstile.draw(ranks: ranks, steps: steps) }
         length = max(20, Turnstile.stepCount)
+        if violation == nil, schedule.entries.isEmpty, harm.contains(.failures),
+          let drawn = drawnFailure(&dice)
+        {
+          schedule.entries = [drawn]
+          violation = try rounds.run(schedule) { Turnstile.draw(ranks: ranks, steps: steps) }
+        }
         guard let violation else { continue }
         let explicit = Self.explicit(schedule)
         guard let again = try rounds.run(explicit) else {
@@ -278,6 +278,36 @@
       return nil
     }
 
+    private func drawnHarm(
+      _ harm: Harm, _ length: Int, _ dice: inout Dice
+    ) -> Schedule.Entry? {
+      let stops = !harm.isDisjoint(with: [.kills, .suspensions]) && dice.oneIn(2)
+      guard stops || harm.contains(.losses) && dice.oneIn(2) else { return nil }
+      let step = dice.number(0..<length)
+      let process = dice.number(0..<rounds.scenario.processes - 1)
+      guard stops else { return Schedule.Entry(step: step, move: .loseNotices(process: process)) }
+      if harm.contains(.kills), rounds.scenario.mayKill(process), dice.oneIn(2) {
+        return Schedule.Entry(step: step, move: .kill(process: process))
+      }
+      guard harm.contains(.suspensions) else { return nil }
+      return Schedule.Entry(step: step, move: .suspend(process: process, Scenario.suspension))
+    }
+
+    /// Draws a call of the last round to fail: only a round shows which process makes which call.
+    private func drawnFailure(_ dice: inout Dice) -> Schedule.Entry? {
+      let calls = (0..<Turnstile.stepCount).filter { number in
+        let choice = Turnstile.choice(at: number)
+        guard case .call = choice.doing, choice.process < rounds.scenario.processes - 1 else {
+          return false
+        }
+        return rounds.scenario.isHarmed(choice.process)
+      }
+      guard !calls.isEmpty else { return nil }
+      let step = calls[dice.number(0..<calls.count)]
+      let process = Turnstile.choice(at: step).process
+      return Schedule.Entry(step: step, move: .fail(process: process, .noSpace))
+    }
+
     /// The last round's order, with each of its turns as a move.
     private static func explicit(_ drawn: Schedule) -> Schedule {
       var schedule = drawn
@@ -285,8 +315,12 @@
         let choice = Turnstile.choice(at: number)
         let goesOn = choice.player >= 0 && choice.enabled & 1 << UInt64(choice.player) != 0
         let isUsual = goesOn ? choice.chosen == choice.player : choice.enabled.nonzeroBitCount == 1
-        let isHarm = drawn.entries.contains {
-          if case .suspend = $0.move { false } else { $0.step == number }
+        let isHarm = drawn.entries.contains { entry in
+          switch entry.move {
+          // The order decides who continues.
+          case .suspend, .loseNotices: false
+          case .go, .kill, .fail: entry.step == number
+          }
         }
         if choice.chosen >= 0, !isUsual, !isHarm, schedule.entries.count < Turnstile.moveLimit {
           schedule = schedule.adding(.go(player: choice.chosen), at: number)

@@ -284,7 +284,7 @@ extension Option {
         (result.orders, result.equal) = (search.orders, search.equalOrders)
         (result.isComplete, result.traces) = (search.isComplete, search.traces)
       case .drawn:
-        if value(.harm) == nil { harm.formUnion([.kills, .suspensions]) }
+        if value(.harm) == nil { harm.formUnion(scenario.drawnHarm) }
         let seed = UInt64(try number(.seed, least: 0) ?? 1)
         found = try search.drawnOrders(try draws(scenario), seed: seed, harm)
         result.orders = rounds.count

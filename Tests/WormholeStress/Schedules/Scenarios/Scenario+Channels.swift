@@ -135,8 +135,8 @@
       for (one, next) in zip(seen, seen.dropFirst()) where next.0 < one.0 {
         return "back: the watcher has seen version \(next.0) after \(one.0)"
       }
-      // A remover that dies may have noted the version of a value that never existed.
-      let known = Turnstile.wasKilled(0) ? [] : [noted]
+      // A remover that dies or fails may have noted the version of a value that never existed.
+      let known = values(.removed, in: notes[0]).isEmpty ? [] : [noted]
       let all = seen.map(\.0) + (put.map { [$0] } ?? []) + known
       if let latest = all.max(), last <= latest {
         return "back: version \(latest) was known, and the next one is \(last)"
