@@ -86,6 +86,7 @@ struct ScheduleTests {
     "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
     "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
     "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1", "wake 1", "keys 1 60:kill1",
+    "delivered 1",
   ])
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
@@ -113,6 +114,8 @@ struct ScheduleTests {
     ("drop-carried-receipts", "guest", 0, "error: "), ("keep-orphans", "file", 1, "error: "),
     ("keep-late", "updaters", 0, "undone: "), ("save-unsynced", "saves", 0, "undone: "),
     ("save-unlooked", "saves", 1, "undone: "), ("claim-any-key", "keys", 0, "unlooked: "),
+    ("no-file-sync", "delivered", 0, "undone: "),
+    ("no-directory-sync", "delivered", 0, "undone: "),
   ])
   func aMechanismThatIsTakenOutIsFoundAndFoundAgain(
     _ mutant: String, _ scenario: String, _ moves: Int, _ violation: String

@@ -93,7 +93,8 @@
 
     /// Adds the orders that the last round leads to.
     private mutating func note(_ last: Pending, _ limit: Int, _ harm: Harm) {
-      let trace = Trace(countsSyncs: rounds.scenario.hasCuts)
+      let trace = Trace(
+        countsSyncs: rounds.scenario.hasCuts || rounds.scenario.hasMessageCuts)
       if wantsTraces { traces.insert(trace.fingerprint) }
       var last = last
       last.moments = test(last.moments, with: [], trace, last)

@@ -11,7 +11,7 @@
       left
     case queue, present, moved, carry, homes, changes, talk
     case hung, appear, guest, file, state, rivals, lent
-    case pieces, losses, evict, follow, wake, saves, keys
+    case pieces, losses, evict, follow, wake, saves, keys, delivered
 
     var purpose: String {
       switch self {
@@ -49,6 +49,7 @@
       case .wake: "a member of another machine is woken, without a program for it"
       case .saves: "three processes add to a number, and two of them save it"
       case .keys: "two workers of a queue refuse jobs of a key, and one is killed"
+      case .delivered: "two threads send at the same time, and the power is cut"
       }
     }
 
@@ -65,7 +66,7 @@
     /// The processes that are killed, and their successors.
     var replacements: [(of: Int, by: Int)] {
       switch self {
-      case .mail, .cancel, .batch, .late, .ask: [(0, 2)]
+      case .mail, .cancel, .batch, .late, .ask, .delivered: [(0, 2)]
       case .carry, .guest, .file: [(0, 4), (1, 5)]
       case _ where hasMachines: [(1, 3), (2, 4)]
       default: []
@@ -101,9 +102,10 @@
 
     /// Whether each order with a harm of the process is run.
     ///
-    /// The workers of a queue are alike but for `keys`, where the first one to claim is killed, and a
-    /// sender is killed in `batch`. In `moved` the mover is killed; drawn orders kill the presenter and the writer too. In `carry` the bridges are
-    /// killed, and in `file` the sender; drawn orders kill the others too.
+    /// The workers of a queue are alike; of those in `keys` the one that claims first is killed. In
+    /// `batch` a sender is killed. In `moved` the mover is killed; drawn orders kill the presenter
+    /// and the writer too. In `carry` the bridges are killed, and in `file` the sender; drawn
+    /// orders kill the others too.
     func isHarmed(_ process: Int) -> Bool {
       switch self {
       case .queue, .keys, .moved, .appear: process == 1
@@ -135,8 +137,11 @@
       }
     }
 
-    /// Whether the outcomes of a power cut are checked, after each step.
+    /// Whether the outcomes of a power cut under a channel are checked, after each step.
     var hasCuts: Bool { [.updaters, .takeover, .power, .saves].contains(self) }
+
+    /// Whether the outcomes of a power cut under a member's messages are checked, after each step.
+    var hasMessageCuts: Bool { self == .delivered }
 
     /// Whether the processes can play one after the other.
     var canPlayInTurn: Bool {
@@ -168,6 +173,8 @@
       case .updaters, .takeover, .power, .saves: try add(number, path)
       case .mail, .cancel:
         if number == 1 { try send(path) } else { try receive(path) }
+      case .delivered:
+        if number == 1 { try sendTogether(path) } else { try receive(path) }
       case .several: try changeSeveral(number, path)
       case .names: try changeNames(number, path)
       case .repair: try changeDamaged(number, path)
@@ -251,6 +258,33 @@
       member.leave()
     }
 
+    /// Sends two messages from two threads, which share the syncs of the inbox, and a last one.
+    private func sendTogether(_ path: String) throws {
+      let member = try SharedContainer(directory: path, options: options()).join(as: "a")
+      let peer = member.peer("b")
+      Self.send(0, to: peer)
+      Self.pause(.seconds(1))
+      Turnstile.begin()
+      let sending = try Thread("sender") { Self.send(2, to: peer) }
+      Self.send(1, to: peer)
+      sending.join()
+      Self.send(lastMessage, to: peer)
+      Turnstile.finish()
+      member.leave()
+    }
+
+    private var lastMessage: Int { self == .delivered ? 3 : 2 }
+
+    private static func send(_ number: Int, to peer: Peer) {
+      Note.attempted.write(number)
+      do {
+        try peer.send(number, SendOptions())
+        Note.sent.write(number)
+      } catch {
+        Turnstile.setText("\(error)")
+      }
+    }
+
     /// Waits until each thread waits: the clock is the schedule's.
     static func pause(_ time: Duration) {
       let _: Void? = Monitor(0).wait(until: .now + limited(time)) { _ in nil }
@@ -264,7 +298,8 @@
     private func receive(_ path: String) throws {
       let container = try SharedContainer(directory: path, options: options())
       let member = try container.join(as: "b")
-      let receiving = try Self.receive(as: member, beginning: true, for: .seconds(20))
+      let receiving = try Self.receive(
+        as: member, beginning: true, for: .seconds(20), last: lastMessage)
       receiving.stop()
       Turnstile.finish()
       member.leave()
@@ -311,9 +346,9 @@
         Note.version.write(latest?.metadata.version ?? -1)
       case .several: try checkSeveral(container)
       case .names: try checkNames(container)
-      case .mail, .cancel, .members, .batch:
+      case .mail, .cancel, .members, .batch, .delivered:
         members.append(try container.join(as: "b"))
-        try Self.receive(as: members[0], beginning: false, for: time).stop()
+        try Self.receive(as: members[0], beginning: false, for: time, last: lastMessage).stop()
         guard self == .batch else { break }
         members.append(try container.join(as: "c"))
         try Self.receive(as: members[1], beginning: false, for: time, last: 12).stop()
