@@ -5,7 +5,8 @@
 
   /// A program wakes a member of another machine, on which no program is registered for the member.
   ///
-  /// A registered program would be a process that no schedule controls.
+  /// A registered program would be a process that no schedule controls: it is executed, and shares
+  /// no memory with the schedule.
   extension Scenario {
     /// The longest time in seconds: a wake that no bridge repeats takes 35 s.
     private static let longestWake = 20
