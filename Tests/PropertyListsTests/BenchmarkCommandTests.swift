@@ -81,6 +81,11 @@ struct BenchmarkCommandTests {
     guard !result.output.contains(#""workload":"\#(name)-"#) else {
       let isFannedOut = result.output.contains(#""workload":"redis-fan-out""#)
       #expect(isFannedOut == (name == "redis"))
+      let expected = name == "sqlite" ? "synchronous = NORMAL" : "\(name)-server on processor "
+      for line in result.output.split(separator: "\n") {
+        let conditions = try fields(of: String(line))["conditions"] as? String
+        #expect(conditions?.contains(expected) == true, "\(line)")
+      }
       return
     }
     let what = "the workloads beside \(name)"

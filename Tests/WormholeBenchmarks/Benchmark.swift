@@ -27,6 +27,10 @@ protocol Benchmark: SendableMetatype {
   func samples(ours isOurs: Bool) throws -> [Double]?
   /// Returns further figures, measured once.
   func details() throws -> [Detail]
+  /// The conditions of the baseline that its row names; nil if the summary names them all.
+  ///
+  /// A system beside the library has its durability and its processor here.
+  var conditions: String? { get }
 }
 
 extension Benchmark {
@@ -35,6 +39,7 @@ extension Benchmark {
   static var isPaired: Bool { false }
   func samples(ours isOurs: Bool) throws -> [Double]? { nil }
   func details() throws -> [Detail] { [] }
+  var conditions: String? { nil }
 }
 
 /// A figure in addition to the ratio.

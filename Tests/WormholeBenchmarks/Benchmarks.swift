@@ -22,7 +22,8 @@ import WormholeSyscalls
       --json             one object per line
       --ours             the library without the baseline, for a profiler
       --plot FILE.svg    also draw the medians of both sides
-      --compare SYSTEM   beside redis, nats or sqlite, which it starts itself
+      --compare SYSTEM   beside redis, nats or sqlite; starts the server itself, and binds it to
+                         the last processor
       --gate             repeat what has a required ratio or a limit, and exit 1 if one is missed
       --once             one operation for each figure: whether the workloads run, not how fast
 

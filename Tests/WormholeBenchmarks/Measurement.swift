@@ -66,6 +66,7 @@ struct Outcome {
   /// The speed of the library as a multiple of the baseline's speed.
   var ratio: Double { baseline.median / ours.median }
   var required: Double?
+  var conditions: String?
   var details: [Detail] = []
 
   var isMissed: Bool {
@@ -98,7 +99,8 @@ struct Outcome {
     else { throw BenchmarkError.nothingMeasured(type.name) }
     return Outcome(
       name: type.name, size: size, ours: ours, baseline: baseline,
-      required: type.requiredRatio(size), details: try benchmark.details())
+      required: type.requiredRatio(size), conditions: benchmark.conditions,
+      details: try benchmark.details())
   }
 }
 

@@ -15,7 +15,8 @@ struct Report {
         + right(detail.limit.map { "at most " + figure($0) } ?? "", 18)
         + (detail.isMissed ? "  missed" : "")
     }
-    return ([line(outcome)] + details).joined(separator: "\n")
+    let conditions = outcome.conditions.map { ["  baseline: " + $0] } ?? []
+    return ([line(outcome)] + conditions + details).joined(separator: "\n")
   }
 
   private static func line(_ outcome: Outcome) -> String {
@@ -33,6 +34,7 @@ struct Report {
       var workload, size, machine: String
       var median, p99, slowest, baseline, ratio: Double
       var required, allocations, baselineAllocations: Double?
+      var conditions: String?
       var details: [String: Double]
     }
     let encoder = JSONEncoder()
@@ -43,7 +45,7 @@ struct Report {
         median: outcome.ours.median, p99: outcome.ours.p99, slowest: outcome.ours.slowest,
         baseline: outcome.baseline.median, ratio: outcome.ratio, required: outcome.required,
         allocations: outcome.ours.allocations,
-        baselineAllocations: outcome.baseline.allocations,
+        baselineAllocations: outcome.baseline.allocations, conditions: outcome.conditions,
         details: Dictionary(
           outcome.details.map { ($0.label, $0.value) }, uniquingKeysWith: { $1 }))
       return String(decoding: try encoder.encode(line), as: UTF8.self)

@@ -179,3 +179,19 @@ int floor_pin(int processor) {
   }
   return closedir(threads);
 }
+
+int floor_last_processor(void) {
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof all, &all) == -1) return -1;
+  int last = CPU_SETSIZE - 1;
+  while (last >= 0 && !CPU_ISSET(last, &all)) last--;
+  return last;
+}
+
+int floor_processor(int process) {
+  cpu_set_t all;
+  if (sched_getaffinity(process, sizeof all, &all) == -1 || CPU_COUNT(&all) != 1) return -1;
+  int only = 0;
+  while (!CPU_ISSET(only, &all)) only++;
+  return only;
+}

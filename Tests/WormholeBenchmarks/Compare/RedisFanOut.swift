@@ -28,6 +28,7 @@ struct RedisFanOut: Benchmark {
 
   func ours() throws { try watching.exchange() }
   func baseline() throws { try subscribed.exchange() }
+  var conditions: String? { server.conditions }
 }
 
 /// A subscriber of the server: this program, started again with a hidden argument.

@@ -99,6 +99,8 @@ struct RedisPipelined: Benchmark {
     ]
   }
 
+  var conditions: String? { server.conditions }
+
   private static func check(_ result: CInt) throws {
     guard result == 0 else { throw BenchmarkError.floor(String(cString: strerror(errno))) }
   }

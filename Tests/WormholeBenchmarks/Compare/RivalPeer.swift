@@ -64,7 +64,7 @@ final class RivalPeer {
   }
 }
 
-/// Both ends of the exchange through a server: the server runs on any processor.
+/// Both ends of the exchange through a server.
 final class RivalAnswering {
   private let server: RivalServer
   private let peer: RivalPeer
@@ -86,6 +86,8 @@ final class RivalAnswering {
     try? other.send(.kill)
     _ = try? other.wait()
   }
+
+  var conditions: String { server.conditions }
 
   func exchange(rally: Int = PutToWatch.rally) throws {
     for _ in 0..<rally {

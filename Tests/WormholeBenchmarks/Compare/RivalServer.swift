@@ -16,14 +16,18 @@ enum Rival: String, CaseIterable {
   }
 }
 
-/// A server of another system, in a temporary directory.
+/// A server of another system, in a temporary directory and on one processor.
+///
+/// The server is bound to the last processor: the measured processes have the first ones.
 final class RivalServer {
   /// The place of the server: the path of its socket, or its port.
   let place: String
+  private let rival: Rival
   private let child: Child
 
   /// - Throws: ``BenchmarkError/absent(_:)`` if the machine does not have the program.
   init(_ rival: Rival, _ path: String) throws {
+    self.rival = rival
     let words: [String]
     switch rival {
     case .redis:
@@ -51,6 +55,14 @@ final class RivalServer {
     _ = try? child.wait()
   }
 
+  /// The durability, the transport and the processor, as the row names them.
+  var conditions: String {
+    let processor = floor_processor(child.process)
+    let binding = processor < 0 ? "on any processor" : "on processor \(processor)"
+    let transport = rival == .nats ? "a port of the loopback" : "a socket in a directory"
+    return "\(rival.rawValue)-server \(binding), through \(transport), nothing on disk"
+  }
+
   /// The server writes its port into a file.
   private static func startNats(_ words: [String], _ path: String) throws -> (Child, String) {
     let child = try spawn(words)
@@ -65,7 +77,13 @@ final class RivalServer {
     return (child, port ?? "")
   }
 
+  /// Starts the program on the last processor, and leaves this process without a binding.
   private static func spawn(_ words: [String]) throws -> Child {
+    // A process that is still bound would find only its own processor.
+    EchoProcess.pin(-1)
+    EchoProcess.pin(floor_last_processor())
+    // The program inherits the binding before it has threads.
+    defer { EchoProcess.pin(-1) }
     let nothing = try Descriptor.open(path: "/dev/null", [.readWrite])
     return try Child.spawn(
       words[0], Array(words.dropFirst()), output: nothing.rawValue, error: nothing.rawValue)

@@ -50,5 +50,10 @@ int floor_ring(struct floor_bell *bell, int64_t number);
 int64_t floor_hear(struct floor_bell *bell, int64_t after);
 /* Binds all threads of the process to one processor; a negative number removes the binding. */
 int floor_pin(int processor);
+/* Returns the last processor on which the calling thread may run; -1 for an error. */
+int floor_last_processor(void);
+/* Returns the processor to which the first thread of a process is bound; -1 if there are several,
+   or for an error. */
+int floor_processor(int process);
 
 #endif
