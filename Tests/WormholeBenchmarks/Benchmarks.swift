@@ -23,7 +23,8 @@ import WormholeSyscalls
       --ours             the library without the baseline, for a profiler
       --plot FILE.svg    also draw the medians of both sides
       --compare SYSTEM   beside redis, nats or sqlite; starts the server itself, and binds it to
-                         the last processor
+                         the last processor; NATS on a port of the loopback, because its server
+                         has no listener on a socket of the file system
       --gate             repeat what has a required ratio or a limit, and exit 1 if one is missed
       --once             one operation for each figure: whether the workloads run, not how fast
 

@@ -18,7 +18,8 @@ enum Rival: String, CaseIterable {
 
 /// A server of another system, in a temporary directory and on one processor.
 ///
-/// The server is bound to the last processor: the measured processes have the first ones.
+/// The server is bound to the last processor: the measured processes have the first ones. NATS gets
+/// a port of the loopback, because its server has no listener on a socket of the file system.
 final class RivalServer {
   /// The place of the server: the path of its socket, or its port.
   let place: String
