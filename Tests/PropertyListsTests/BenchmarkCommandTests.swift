@@ -88,10 +88,10 @@ struct BenchmarkCommandTests {
       }
       return
     }
-    let what = "the workloads beside \(name)"
-    // Where there is a server, it must be used.
-    if name == "redis" { return skip(what, missing: "redis-server") }
-    skip(what, because: "the machine does not have it")
+    // Where there is the server or the library, it must be used.
+    skip(
+      "the workloads beside \(name)",
+      missing: name == "sqlite" ? "libsqlite3.so.0" : "\(name)-server")
   }
 
   @Test func aPictureIsDrawn() throws {
