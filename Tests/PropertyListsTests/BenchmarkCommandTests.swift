@@ -65,6 +65,18 @@ struct BenchmarkCommandTests {
     }
   }
 
+  @Test func theFairnessOfTwoProcessesIsReportedBesideAControl() throws {
+    let details = try details(of: ["--small", "fairness"])
+    #expect(details["runs"] == 2)
+    let least = try #require(details["least to most served, minimum"])
+    let below = try #require(details["runs below 0.5"])
+    #expect(least > 0 && least <= 1 && (least < 0.5) == (below > 0))
+    let control = try #require(details["control: least to most, minimum"])
+    #expect(control > 0 && control <= 1)
+    let processor = try #require(details["control: least share of a processor"])
+    #expect(processor > 0 && processor < 1.1)
+  }
+
   @Test func theLargePutToWatchIsMeasuredUnboundToo() throws {
     let details = try details(of: ["--large", "put-to-watch"])
     for figure in ["one way", "one way with the bare calls"] {

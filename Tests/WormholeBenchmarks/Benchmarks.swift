@@ -9,7 +9,8 @@ import WormholeSyscalls
     PutToWatch.self, PassToListen.self, SetDefault.self, SendOne.self, SendBatch.self,
     SendFile.self, DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
     QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self, PutRarely.self,
-    FanOut.self, AccessesWaiting.self, Senders.self, Backlog.self, Idle.self, Start.self,
+    FanOut.self, Fairness.self, AccessesWaiting.self, Senders.self, Backlog.self, Idle.self,
+    Start.self,
   ]
 
   static let usage = """

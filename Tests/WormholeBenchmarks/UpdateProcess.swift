@@ -6,11 +6,11 @@ import WormholeSyscalls
 /// A process that updates as often as possible: this program, started again with a hidden argument.
 ///
 /// The process reports when it is ready, starts on command, and finally reports the number of its
-/// updates and its longest wait for an update.
+/// updates, its longest wait for an update and its share of a processor.
 enum UpdateProcess {
-  /// The implementation that updates.
+  /// The implementation that updates; `idle` counts in memory, and takes no lock.
   enum Side: String {
-    case ours, floor, replace, database
+    case ours, floor, replace, database, idle
     /// The sides of the workload `update`.
     static let usual: [Side] = [.ours, .floor, .replace]
   }
@@ -18,26 +18,22 @@ enum UpdateProcess {
   static let argument = "--updating-process"
 
   /// The report of a process.
-  private struct Share: Codable {
-    var count: Int
-    var longest: Double
+  struct Share: Codable {
+    var count = 0
+    /// The longest wait for an update, in nanoseconds.
+    var longest = 0.0
+    /// The part of the time in which the process had a processor.
+    var processor = 0.0
   }
 
   /// Returns the rate of several processes together, the share of the least served process relative
   /// to the most served, and the longest wait of any process for its turn.
   static func measure(_ side: Side, _ size: Size, processes: Int) throws -> [Detail] {
-    let scratch = try Scratch()
-    let start = try number(side, size, scratch)
-    var children: [UpdatingChild] = []
-    for _ in 0..<processes { children.append(try UpdatingChild(side, size, scratch)) }
-    for child in children { try child.hear("ready\n") }
-    for child in children { try child.say("go\n") }
-    let shares = try children.map { try JSONDecoder().decode(Share.self, from: $0.rest()) }
+    let seconds: Double = size == .small ? 0.1 : 2
+    let shares = try shares(side, size, processes: processes, seconds: seconds)
     let counts = shares.map(\.count)
-    let total = counts.reduce(0, +)
-    try Sample.check(try number(side, size, scratch) == start + total, Update.name)
     let label = "\(side.rawValue), \(processes) process\(processes == 1 ? "" : "es")"
-    let rate = Detail(label + ": updates a second", Double(total) / seconds(size))
+    let rate = Detail(label + ": updates a second", Double(counts.reduce(0, +)) / seconds)
     guard processes > 1 else { return [rate] }
     return [
       rate,
@@ -46,9 +42,24 @@ enum UpdateProcess {
     ]
   }
 
-  private static func seconds(_ size: Size) -> Double { size == .small ? 0.1 : 2 }
+  /// Lets several processes update for the given time, and returns their reports.
+  static func shares(
+    _ side: Side, _ size: Size, processes: Int, seconds: Double
+  ) throws -> [Share] {
+    let scratch = try Scratch()
+    let start = try number(side, size, scratch)
+    var children: [UpdatingChild] = []
+    for _ in 0..<processes { children.append(try UpdatingChild(side, size, scratch, seconds)) }
+    for child in children { try child.hear("ready\n") }
+    for child in children { try child.say("go\n") }
+    let shares = try children.map { try JSONDecoder().decode(Share.self, from: $0.rest()) }
+    let total = side == .idle ? 0 : shares.map(\.count).reduce(0, +)
+    try Sample.check(try number(side, size, scratch) == start + total, Update.name)
+    return shares
+  }
 
   private static func number(_ side: Side, _ size: Size, _ scratch: Scratch) throws -> Int {
+    if side == .idle { return 0 }
     if side == .database { return try Database(scratch.path).number() }
     if side != .ours { return try scratch.floor(size).number() }
     let slot = try scratch.slot()
@@ -58,24 +69,38 @@ enum UpdateProcess {
 
   /// Runs as the process that was started with the hidden argument.
   static func run(_ arguments: [String]) throws {
-    guard arguments.count == 3, let side = Side(rawValue: arguments[0]),
-      let size = Size(rawValue: arguments[1])
+    guard arguments.count == 4, let side = Side(rawValue: arguments[0]),
+      let size = Size(rawValue: arguments[1]), let seconds = Double(arguments[3])
     else { throw BenchmarkError.wrongResult("the arguments of a process") }
-    let scratch = Scratch(sharing: arguments[2])
-    let operation: () throws -> Void
+    let operation = try operation(side, size, Scratch(sharing: arguments[2]))
+    try StandardStream.output.write("ready\n")
+    _ = try StandardStream.input.read()
+    let share = try share(of: operation, seconds: seconds)
+    try StandardStream.output.write(Array(try JSONEncoder().encode(share)))
+  }
+
+  private static func operation(
+    _ side: Side, _ size: Size, _ scratch: Scratch
+  ) throws -> () throws -> Void {
     switch side {
     case .ours:
       let slot = try scratch.slot()
-      operation = { try slot.addOne(size) }
-    case .floor: operation = try scratch.floor(size).update
-    case .replace: operation = try scratch.floor(size).replace
-    case .database: operation = try Database(scratch.path).add
+      return { try slot.addOne(size) }
+    case .floor: return try scratch.floor(size).update
+    case .replace: return try scratch.floor(size).replace
+    case .database: return try Database(scratch.path).add
+    case .idle: return {}
     }
-    try StandardStream.output.write("ready\n")
-    _ = try StandardStream.input.read()
-    var share = Share(count: 0, longest: 0)
+  }
+
+  /// Repeats the operation for the given time.
+  private static func share(
+    of operation: () throws -> Void, seconds: Double
+  ) throws -> Share {
+    var share = Share()
+    let before = try ProcessFigures.time(of: Processes.current)
     var now = Instant.now
-    let end = now + .seconds(seconds(size))
+    let end = now + .seconds(seconds)
     while now < end {
       try operation()
       let after = Instant.now
@@ -83,7 +108,9 @@ enum UpdateProcess {
       share.longest = max(share.longest, Double((after - now).inNanoseconds))
       now = after
     }
-    try StandardStream.output.write(Array(try JSONEncoder().encode(share)))
+    let time = try ProcessFigures.time(of: Processes.current) - before
+    share.processor = time / (seconds * 1e9)
+    return share
   }
 }
 
@@ -99,12 +126,14 @@ private struct UpdatingChild {
     init() throws { pipe = try WormholeSyscalls.Pipe() }
   }
 
-  init(_ side: UpdateProcess.Side, _ size: Size, _ scratch: Scratch) throws {
+  init(
+    _ side: UpdateProcess.Side, _ size: Size, _ scratch: Scratch, _ seconds: Double
+  ) throws {
     input = try Pipes()
     output = try Pipes()
     process = try Child.spawn(
       Bundle.main.executablePath ?? CommandLine.arguments[0],
-      [UpdateProcess.argument, side.rawValue, size.rawValue, scratch.path],
+      [UpdateProcess.argument, side.rawValue, size.rawValue, scratch.path, "\(seconds)"],
       input: input.pipe.reading.rawValue, output: output.pipe.writing.rawValue)
   }
 
