@@ -77,6 +77,22 @@ struct BenchmarkCommandTests {
     #expect(processor > 0 && processor < 1.1)
   }
 
+  /// A script in place of the command.
+  @Test func theStartOfANamedCommandIsMeasured() throws {
+    let folder = try TemporaryDirectory()
+    defer { withExtendedLifetime(folder) {} }
+    let command = folder.path + "/command"
+    let script = Data("#!/bin/sh\necho eighty-eight\n".utf8)
+    #expect(
+      FileManager.default.createFile(
+        atPath: command, contents: script, attributes: [.posixPermissions: 0o755]))
+    let result = try Self.run(["--small", "--once", "--json", "--command", command, "start"])
+    #expect(result.status == .exited(0), "\(result.errors)")
+    let conditions = try fields(of: result.output)["conditions"] as? String
+    #expect(conditions?.hasSuffix(command) == true)
+    #expect(try Self.run(["--command"]).status == .exited(64))
+  }
+
   @Test func theLargePutToWatchIsMeasuredUnboundToo() throws {
     let details = try details(of: ["--large", "put-to-watch"])
     for figure in ["one way", "one way with the bare calls"] {

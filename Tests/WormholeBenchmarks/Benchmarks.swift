@@ -15,7 +15,7 @@ import WormholeSyscalls
 
   static let usage = """
     usage: wormhole-bench [--small | --large] [--json] [--gate | --once] [--plot FILE.svg]
-                          [--compare SYSTEM] [workload ...]
+                          [--compare SYSTEM] [--command PATH] [workload ...]
 
     Measures the library against a baseline in the same run; all workloads in both sizes by default.
 
@@ -26,6 +26,7 @@ import WormholeSyscalls
       --compare SYSTEM   beside redis, nats or sqlite; starts the server itself, and binds it to
                          the last processor; NATS on a port of the loopback, because its server
                          has no listener on a socket of the file system
+      --command PATH     the command that 'start' measures, as one that is linked statically
       --gate             repeat what has a required ratio or a limit, and exit 1 if one is missed
       --once             one operation for each figure: whether the workloads run, not how fast
 
@@ -114,6 +115,7 @@ struct Options {
   }
 
   static let once = "--once"
+  static let command = "--command"
 
   var benchmarks: [any Benchmark.Type] = []
   var sizes = Size.allCases
@@ -145,6 +147,10 @@ struct Options {
           throw Failure(argument: argument, reason: "'redis', 'nats' or 'sqlite' is missing")
         }
         benchmarks += rival.benchmarks
+      case Self.command:
+        // `Start` reads the path.
+        guard let path = arguments.popFirst(), FileManager.default.isExecutableFile(atPath: path)
+        else { throw Failure(argument: argument, reason: "the path of a program is missing") }
       case "-h", "--help": wantsHelp = true
       default:
         guard !argument.hasPrefix("-") else {

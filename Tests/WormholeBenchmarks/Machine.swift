@@ -1,7 +1,21 @@
 import Foundation
+import WormholeSyscalls
 
-/// The line that describes the host of the measurement.
+/// The host of the measurement.
 enum Machine {
+  /// Returns the path of a program that the variable names, or that PATH has.
+  ///
+  /// - Throws: ``BenchmarkError/absent(_:)`` if the host does not have the program.
+  static func program(_ name: String, variable: String? = nil) throws -> String {
+    if let variable, let given = Processes.environment(variable), !given.isEmpty { return given }
+    let folders = (Processes.environment("PATH") ?? "").split(separator: ":")
+    let found = folders.map { "\($0)/\(name)" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    guard let found else { throw BenchmarkError.absent(name) }
+    return found
+  }
+
+  /// The line that describes the host.
   static var line: String {
     let process = ProcessInfo.processInfo
     #if DEBUG

@@ -34,13 +34,13 @@ final class RivalServer {
     case .redis:
       place = path + "/redis"
       words = [
-        try Self.program("redis-server", "WORMHOLE_REDIS_SERVER"), "--port", "0", "--unixsocket",
-        place, "--save", "", "--appendonly", "no",
+        try Machine.program("redis-server", variable: "WORMHOLE_REDIS_SERVER"), "--port", "0",
+        "--unixsocket", place, "--save", "", "--appendonly", "no",
       ]
     case .nats:
       words = [
-        try Self.program("nats-server", "WORMHOLE_NATS_SERVER"), "-a", "127.0.0.1", "-p", "-1",
-        "--ports_file_dir", path,
+        try Machine.program("nats-server", variable: "WORMHOLE_NATS_SERVER"), "-a", "127.0.0.1",
+        "-p", "-1", "--ports_file_dir", path,
       ]
       (child, place) = try Self.startNats(words, path)
       return
@@ -98,15 +98,5 @@ final class RivalServer {
       }
       Foundation.Thread.sleep(forTimeInterval: 0.01)
     }
-  }
-
-  /// Returns the path of a program that a variable names, or that PATH has.
-  private static func program(_ name: String, _ variable: String) throws -> String {
-    if let given = Processes.environment(variable), !given.isEmpty { return given }
-    let folders = (Processes.environment("PATH") ?? "").split(separator: ":")
-    let found = folders.map { "\($0)/\(name)" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
-    guard let found else { throw BenchmarkError.absent(name) }
-    return found
   }
 }
