@@ -30,6 +30,20 @@ struct BenchmarkCommandTests {
     #expect(Self.workloads.count > 20 && Self.slow.isSubset(of: Self.workloads))
   }
 
+  /// The article names all workloads, and each row of its table is that of a workload.
+  @Test func theArticleNamesTheWorkloads() throws {
+    let path = Programs.source + "/Sources/Wormhole/Wormhole.docc/Performance.md"
+    let article = try String(contentsOfFile: path, encoding: .utf8)
+    for name in Self.workloads { #expect(article.contains("`\(name)`"), "\(name)") }
+    let lines = article.split(separator: "\n").drop { !$0.hasPrefix("| Workload ") }
+    let rows = lines.prefix { $0.hasPrefix("|") }.dropFirst(2)
+    #expect(!rows.isEmpty)
+    for row in rows {
+      let name = row.split(separator: "`").dropFirst().first.map { String($0) } ?? ""
+      #expect(Self.workloads.contains(name), "\(row)")
+    }
+  }
+
   /// One after the other: many of them use several processes, and the same processor.
   @Test(.serialized, arguments: tried)
   func eachWorkloadRunsInItsSmallSize(_ name: String) throws {
