@@ -115,6 +115,13 @@ struct BenchmarkCommandTests {
     }
   }
 
+  @Test func rarePutsAreMeasuredUnboundToo() throws {
+    let details = try details(of: ["--large", "--once", "put-rare"])
+    for figure in ["rare", "rare, unbound", "often", "often, unbound"] {
+      #expect((details["\(figure), median, us"] ?? 0) > 0)
+    }
+  }
+
   /// Beside the systems that the machine has; the others are named as skipped.
   @Test(arguments: ["redis", "nats", "sqlite"])
   func otherSystemsAreMeasured(_ name: String) throws {

@@ -3,7 +3,9 @@ import Foundation
 /// A put that comes more than a second after the previous one, as in every interactive program.
 ///
 /// The pauses let the caches of both processes grow cold, and each put is the first one for a
-/// second: a put that waits for the disk shows here, and in no workload that puts all the time.
+/// second: a put that waits for the disk shows here, and in no workload that puts all the time. In
+/// the small size both processes share a processor; in the large size each process has its own, and
+/// the details repeat the measurement with two processes without a binding.
 struct PutRarely: Benchmark {
   static let isGated = false
   static let name = "put-rare"
@@ -15,7 +17,7 @@ struct PutRarely: Benchmark {
   private let scratch: Scratch
 
   private static let pause = 1.2
-  private var count: Int { size == .small ? 2 : 10 }
+  private var count: Int { Measurement.isOnce ? 1 : size == .small ? 2 : 10 }
 
   init(size: Size) throws {
     self.size = size
@@ -33,21 +35,43 @@ struct PutRarely: Benchmark {
   func baseline() throws { try floor.exchange(rally: 1) }
 
   func samples(ours isOurs: Bool) throws -> [Double]? {
+    try rarely { try isOurs ? ours() : baseline() }
+  }
+
+  /// Measures an operation some times, with a pause before each.
+  private func rarely(_ operation: () throws -> Void) throws -> [Double] {
     try (0..<count).map { _ in
       Thread.sleep(forTimeInterval: Self.pause)
-      return try ContinuousClock().measure { try isOurs ? ours() : baseline() }.nanoseconds
+      return try ContinuousClock().measure { try operation() }.nanoseconds
     }
   }
 
   func details() throws -> [Detail] {
-    defer { EchoProcess.pin(-1) }
-    let often = try Measurement.measure(for: .milliseconds(200)) { try ours() }
-    let rare = Measurement(samples: try samples(ours: true) ?? [])
+    defer { EchoProcess.pin(-1) }  // Details come last; other workloads may use both processors.
+    let bound = try times(channels)
+    return try bound + (size == .large ? unboundTimes() : [])
+  }
+
+  private func times(_ channels: Answering, _ note: String = "") throws -> [Detail] {
+    let often = try Measurement.measure(for: .milliseconds(200)) {
+      try channels.exchange(rally: 1)
+    }
+    let rare = Measurement(samples: try rarely { try channels.exchange(rally: 1) })
     return [
-      Detail("rare, median, us", rare.median / 1000),
-      Detail("rare, slowest, us", rare.slowest / 1000),
-      Detail("often, median, us", often.median / 1000),
-      Detail("rare to often", rare.median / often.median),
+      Detail("rare\(note), median, us", rare.median / 1000),
+      Detail("rare\(note), slowest, us", rare.slowest / 1000),
+      Detail("often\(note), median, us", often.median / 1000),
+      Detail("rare to often\(note)", rare.median / often.median),
     ]
+  }
+
+  /// Measures a further pair of processes, bound to no processor.
+  private func unboundTimes() throws -> [Detail] {
+    EchoProcess.pin(-1)
+    let scratch = try Scratch()
+    defer { withExtendedLifetime(scratch) {} }
+    let channels = try Answering(scratch.path, .unbound)
+    for _ in 0..<5 { try channels.exchange(rally: 1) }
+    return try times(channels, ", unbound")
   }
 }
