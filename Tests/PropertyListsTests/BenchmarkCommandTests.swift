@@ -122,6 +122,17 @@ struct BenchmarkCommandTests {
     }
   }
 
+  /// The program starts more than two hundred processes.
+  @Test(.enabled(if: TestRun.isLong, "WORMHOLE_LONG=1 lets it run"))
+  func theLastOfAHundredWatchersIsMeasuredBesideTheBareCalls() throws {
+    let details = try details(of: ["--large", "--once", "fan-out"])
+    for count in [1, 100] {
+      for figure in ["us", "slowest, us", "times the bare calls"] {
+        #expect((details["last of \(count), \(figure)"] ?? 0) > 0)
+      }
+    }
+  }
+
   /// Beside the systems that the machine has; the others are named as skipped.
   @Test(arguments: ["redis", "nats", "sqlite"])
   func otherSystemsAreMeasured(_ name: String) throws {
