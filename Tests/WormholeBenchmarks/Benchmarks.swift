@@ -6,11 +6,11 @@ import WormholeSyscalls
   static let all: [any Benchmark.Type] = [
     EncodeMessage.self, DecodeMessage.self, EncodeArray.self, DecodeArray.self, EncodeValue.self,
     DecodeValue.self, Lock.self, AccessAlone.self, AccessPresented.self, Update.self,
-    PutToWatch.self, PassToListen.self, SetDefault.self, SendOne.self, SendBatch.self,
-    SendFile.self, DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self, UserInfos.self,
-    QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self, PutRarely.self,
-    FanOut.self, Fairness.self, AccessesWaiting.self, Senders.self, Backlog.self, Idle.self,
-    Start.self,
+    PutToWatch.self, AsyncSequences.self, PassToListen.self, SetDefault.self, SendOne.self,
+    SendBatch.self, SendFile.self, DeliverFile.self, RequestRoundTrip.self, MessageWithReply.self,
+    UserInfos.self, QueueSleeping.self, QueueComputing.self, QueueEmpty.self, QueueKeyed.self,
+    PutRarely.self, FanOut.self, Fairness.self, AccessesWaiting.self, Senders.self, Backlog.self,
+    Idle.self, Start.self,
   ]
 
   static let usage = """

@@ -112,6 +112,8 @@ enum EchoProcess {
       try FloorAnswering.echo(arguments[2])
     } else if arguments[0] == "pass" {
       try Passing.echo(arguments[2])
+    } else if arguments[0] == "tasks" {
+      try IteratingTasks.echo(arguments[2])
     } else {
       try Answering.echo(arguments[2], onQueue: arguments[0] == "queue")
     }
