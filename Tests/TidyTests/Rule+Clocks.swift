@@ -39,6 +39,7 @@ extension Rule {
     "Wormhole/Top/SharedContainer+Joining.swift": "the wait for the end of a process",
     "Wormhole/Top/SharedContainer+Standby.swift": "the wait of a thread for a name",
     "Wormhole/Waking/": "the start of a process",
+    "Wormhole/Watching/Listener.swift": "the pause before a name is read again",
     "Wormhole/Watching/SharedContainer.swift": "the timeout of a lock",
   ]
 
