@@ -121,6 +121,28 @@ import WormholeSyscalls
     #expect(names == ["y"])
   }
 
+  /// No attempt can succeed in a member's directory that another tool has removed with all parts.
+  @Test(arguments: ["free", "replacing", "unique"])
+  func aFileForAMemberThatIsGoneIsStagedOnce(_ way: String) throws {
+    let container = try Container.open(path, options: .testing())
+    let home = try container.member("a")
+    _ = try home.place([1], as: "x", in: .inbox, durability: .process, unique: "t") { true }
+    #expect(try run("rm", ["-r", path + "/members/a"]).status == .exited(0))
+    let calls = FaultPoints.with {
+      let failure = Errno.of { () throws(Errno) in
+        switch way {
+        case "replacing": try home.place([2], as: "y", in: .inbox, replacing: true)
+        case "unique":
+          _ = try home.place([2], as: "y", in: .inbox, durability: .process, unique: "u") { true }
+        default: try home.place([2], as: "y", in: .inbox)
+        }
+      }
+      #expect(failure == .noSuchFile)
+    }
+    #expect(calls.count { $0.hasPrefix("write ") } == 1, "\(calls)")
+    #expect(try staged() == [])
+  }
+
   /// In a container of a group the user's own folder is made when something is first staged.
   @Test func whatWasRemovedBeforeItWasUsedIsMadeAnew() throws {
     let folder = try TemporaryDirectory()

@@ -117,10 +117,12 @@ final class Staging: Sendable {
   ///   - isPrivate: whether only the owner may ever write to the file, in a group's container too.
   ///   - isGuarded: whether forked children must not inherit the file, because its lock has to
   ///     stay.
-  ///   - isRenewed: as for ``publish(_:sync:as:in:renewing:)``.
+  ///   - isRenewed: as for ``publish(_:sync:as:in:renewing:)``; throws if the other directory is
+  ///     gone, and every further attempt would fail.
   func withFile<Result: ~Copyable>(
     _ bytes: RawSpan, sync: Bool = false, isPrivate: Bool = false,
-    isGuarded: Bool = false, renewing isRenewed: (Errno) -> Bool = { _ in false },
+    isGuarded: Bool = false,
+    renewing isRenewed: (Errno) throws(Errno) -> Bool = { _ throws(Errno) in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     try retrying(renewing: isRenewed) { () throws(Errno) in
@@ -140,7 +142,7 @@ final class Staging: Sendable {
 
   func withFile<Result: ~Copyable>(
     _ bytes: [UInt8], sync: Bool = false, isPrivate: Bool = false,
-    renewing isRenewed: (Errno) -> Bool = { _ in false },
+    renewing isRenewed: (Errno) throws(Errno) -> Bool = { _ throws(Errno) in false },
     _ publish: (_ name: String, _ file: borrowing Descriptor) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     try withFile(
@@ -370,14 +372,15 @@ final class Staging: Sendable {
   }
 
   private func retrying<Result: ~Copyable>(
-    renewing isRenewed: (Errno) -> Bool = { _ in false }, _ body: () throws(Errno) -> Result
+    renewing isRenewed: (Errno) throws(Errno) -> Bool = { _ throws(Errno) in false },
+    _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
     var tries = 0
     while true {
       do throws(Errno) {
         return try body()
       } catch {
-        if isRenewed(error) { continue }
+        if try isRenewed(error) { continue }
         tries += 1
         guard error == .noSuchFile, tries < 10 else { throw error }
         _ = mend()

@@ -27,11 +27,10 @@ extension MemberDirectory {
     var directory = try self.part(part)
     try staging.withFile(
       bytes, sync: syncs,
-      renewing: { error in
-        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs),
-          let renewed = try? self.part(part)
-        else { return false }
-        (isSecondTry, directory) = (true, renewed)
+      renewing: { (error: Errno) throws(Errno) -> Bool in
+        guard !isSecondTry, isWorthSecondTry(error, in: part, syncs: syncs) else { return false }
+        isSecondTry = true
+        directory = try self.part(part)
         return true
       }
     ) { staged, _ throws(Errno) in

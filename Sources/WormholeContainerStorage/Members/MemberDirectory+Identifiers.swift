@@ -25,12 +25,13 @@ extension MemberDirectory {
     let staging = container.staging
     return try staging.withFile(
       bytes, sync: syncs,
-      renewing: { error in
+      renewing: { (error: Errno) throws(Errno) -> Bool in
         guard !isSecondTry, error == .noSuchFile,
-          [part, .files].filter({ forgetIfStale($0) }) != [],
-          let renewed = try? (self.part(part), self.part(.files))
+          [part, .files].filter({ forgetIfStale($0) }) != []
         else { return false }
-        (isSecondTry, directory, files) = (true, renewed.0, renewed.1)
+        isSecondTry = true
+        directory = try self.part(part)
+        files = try self.part(.files)
         return true
       }
     ) { staged, file throws(Errno) in
