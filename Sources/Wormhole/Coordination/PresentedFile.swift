@@ -19,7 +19,7 @@ final class PresentedFile: Stoppable {
   private let perform: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let arbiters: Arbiters
   private let gate = CallGate()
-  /// On a queue of the presenter's own, because it calls file systems that may never return.
+  /// One for each presenter, because it calls file systems that may never return.
   private let worker = Worker(staysOffWatcher: true)
   private let machine: Monitor<Machine>
   /// The registrations that are not forgotten; one registration at a time.

@@ -119,14 +119,6 @@ final class CallThreads: Sendable {
     return ticket
   }
 
-  /// Makes a call on the thread that notifies of changes, once all listeners are notified.
-  ///
-  /// If the caller is another thread, or the notifying thread has enough work, a thread for work
-  /// without a waiting caller makes the call.
-  static func addAfterTelling(_ call: @escaping @Sendable () -> Void) {
-    if !Watcher.shared.afterwards(call) { background.add(call) }
-  }
-
   /// Cancels a later call, unless the call has begun.
   func cancel(_ ticket: LaterCallID) {
     // Released after the lock.

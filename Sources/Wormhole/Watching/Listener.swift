@@ -179,9 +179,15 @@ final class Listener: Stoppable {
   private func perform(_ action: Machine.Action) {
     switch action {
     case .none: break
-    case .look: CallThreads.addAfterTelling { self.look() }
+    case .look: schedule()
     case .end(let waiter): waiter.resume(returning: nil)
     }
+  }
+
+  /// As a ``Worker`` whose runs follow notices, but the machine decides when a run is due.
+  private func schedule() {
+    let run = { @Sendable in self.look() }
+    if !Watcher.shared.afterwards(run) { CallThreads.background.add(run) }
   }
 
   /// Reads the changed names and passes on the news, until no change is left, or neither a handler

@@ -10,7 +10,7 @@ final class SlotFeed: Sendable {
   private let time: MailTime
   /// Signals the moment at which the value expires; nil until there is a value that does.
   private let alarm = Monitor<Worker?>(nil)
-  /// Without a worker: each listener reads on a queue of its own.
+  /// Without a worker: the machine of each listener permits one reading at a time.
   private let folder = NoticedFolder()
   private let state = Monitor(State())
   /// The last reading, shared by all listeners notified of the same change.
