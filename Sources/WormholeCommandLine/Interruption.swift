@@ -73,7 +73,7 @@ package enum Interruption {
     if Mutants.has(.ignoreGrace) { return }
     // Without a thread, the children may run for as long as they take.
     try? Thread("grace") {
-      let _: Void? = Monitor(()).wait(until: .now + grace) { _ in nil }
+      Thread.pause(grace)
       state.withLock { state in
         for child in state.children { try? child.send(number: Processes.Signal.kill.number) }
       }

@@ -22,7 +22,7 @@ package enum SilentCall {
           DropInLog.tell(.error, error)
           return nil
         }
-        let _: Void? = Monitor(()).wait(until: .now + pause) { _ in nil }
+        Thread.pause(pause)
         pause *= 2
       }
     }

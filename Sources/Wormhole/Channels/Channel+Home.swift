@@ -205,7 +205,7 @@ extension Channel {
           because: "\(home.reason), and has not answered in time; the change may have been made",
           hint: "read the channel before the change is repeated")
       }
-      let _: Void? = Monitor(()).wait(until: min(deadline, .now + .milliseconds(20))) { _ in nil }
+      Thread.pause(min(deadline - .now, .milliseconds(20)))
     }
   }
 }

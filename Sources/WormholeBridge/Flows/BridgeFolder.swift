@@ -132,7 +132,7 @@ package struct BridgeFolder: Sendable {
     try naming(operation, subject) { () throws(Errno) in
       while try !directory.descriptor.tryLock(.exclusive) {
         guard .now < end else { throw .busy }
-        let _: Void? = Monitor(()).wait(until: .now + .milliseconds(1)) { _ in nil }
+        Thread.pause(.milliseconds(1))
       }
     }
     defer { try? directory.descriptor.unlock() }

@@ -25,7 +25,7 @@ extension EventFeed {
     try naming("watch", "locks") { () throws(Errno) in
       try Thread("locks") { [weak self] in
         while let self, self.checkHeldLocks() {
-          let _: Void? = Monitor(()).wait(until: .now + Self.lockInterval) { _ in nil }
+          Thread.pause(Self.lockInterval)
         }
       }.detach()
     }

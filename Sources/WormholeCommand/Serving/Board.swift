@@ -95,7 +95,7 @@ final class Board: Sendable {
       return ()
     }
     // Changes in quick succession are shown together.
-    let _: Void? = Monitor(0).wait(until: .now + .milliseconds(40)) { _ in nil }
+    Thread.pause(.milliseconds(40))
     let (rows, refusals) = read(state.withLock { $0.rows })
     // A channel that is noted after the list of names began may be missing in the list.
     let known = state.withLock { $0.channels }

@@ -55,7 +55,7 @@ package final class Demonstration: Sendable {
   }
 
   package func pause(_ time: Duration) {
-    let _: Void? = Monitor(()).wait(until: .now + time) { _ in nil }
+    Thread.pause(time)
   }
 
   // MARK: Processes

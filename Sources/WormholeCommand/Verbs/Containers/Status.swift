@@ -83,7 +83,7 @@ extension Invocation {
   ) throws -> Int32 {
     while true {
       try writeStatus(container)
-      let _: Void? = Monitor(()).wait(until: .now + interval) { _ in nil }
+      Thread.pause(interval)
       // An object or a list of locks needs no separation.
       if !output.isJSON { try output.write(line: "") }
     }
