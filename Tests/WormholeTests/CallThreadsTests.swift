@@ -159,6 +159,19 @@ import WormholeSyscalls
     #expect(heard.all == Array(0..<1000))
   }
 
+  /// Several threads wake up for moments in quick succession, and any of them may be the first.
+  @Test func aQueueMakesLaterCallsInTheOrderOfTheirMoments() throws {
+    let (queue, heard) = (WorkQueue(), Heard<Int>())
+    for round in 0..<20 {
+      let moment = Instant.now + .milliseconds(5)
+      for number in 0..<50 {
+        queue.later(moment + .nanoseconds(number)) { heard.add(50 * round + number) }
+      }
+      try heard.wait("round \(round)") { $0.count == 50 * (round + 1) }
+    }
+    #expect(heard.all == Array(0..<1000))
+  }
+
   /// If no thread has started the queued calls, the waiting thread makes the calls itself.
   @Test func whoeverWaitsForAQueueComesAfterAllThatWereAdded() throws {
     let (queue, heard) = (WorkQueue(), Heard<Int>())

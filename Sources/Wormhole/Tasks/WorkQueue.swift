@@ -8,10 +8,19 @@ package import WormholeSyscalls
 package final class WorkQueue: CallQueue {
   private struct State {
     var calls = CallLine()
+    /// The calls whose moment has not come.
+    var later = LaterCalls()
     /// Whether a thread makes calls, and whether a thread was requested.
     var isRunning = false
     var isScheduled = false
     let owner = ProcessCopy.current
+
+    /// Counts the request of a thread; false if a thread makes the calls or is requested already.
+    mutating func requestThread() -> Bool {
+      guard !isRunning, !isScheduled else { return false }
+      isScheduled = true
+      return true
+    }
   }
 
   private let state = Monitor(State())
@@ -23,9 +32,27 @@ package final class WorkQueue: CallQueue {
   }
 
   package func later(_ moment: Instant, _ call: @escaping @Sendable () -> Void) {
+    renew()
+    state.withLock { _ = $0.later.add(Action(call), at: moment) }
     CallThreads.background.add(at: moment) {
       // The present thread can make the calls as well.
-      if self.add(call) { self.run() }
+      if self.addDue() { self.run() }
+    }
+  }
+
+  /// Adds the calls whose moment has come, in the order of the moments.
+  ///
+  /// Several threads may be called for moments in quick succession, and the thread for the last
+  /// moment may be the first to run.
+  private func addDue() -> Bool {
+    renew()
+    return state.withLock { state in
+      var isAny = false
+      while let call = state.later.takeDue() {
+        state.calls.add(call)
+        isAny = true
+      }
+      return isAny && state.requestThread()
     }
   }
 
@@ -42,9 +69,7 @@ package final class WorkQueue: CallQueue {
     defer {
       let isNeeded = state.signal { state in
         state.isRunning = false
-        guard state.calls.count > 0, !state.isScheduled else { return false }
-        state.isScheduled = true
-        return true
+        return state.calls.count > 0 && state.requestThread()
       }
       if isNeeded { schedule() }
     }
@@ -56,9 +81,7 @@ package final class WorkQueue: CallQueue {
     renew()
     return state.withLock { state in
       state.calls.add(Action(call))
-      guard !state.isRunning, !state.isScheduled else { return false }
-      state.isScheduled = true
-      return true
+      return state.requestThread()
     }
   }
 
