@@ -65,8 +65,8 @@ package final class Thread: Sendable {
 
   /// Lets the calling thread wait for a time, on the clock by which the kernel ends waits.
   ///
-  /// For pauses between two attempts while no notice can end the wait. In a child made by `fork`
-  /// the pause ends at once, as each wait of a ``Monitor``.
+  /// For pauses between two attempts while no notice can end the wait. The monitor of the pause is
+  /// new, and not inherited: in a child made by `fork` the pause lasts as long as in its parent.
   package static func pause(_ time: Duration) {
     let _: Void? = Monitor(0).wait(until: .now + time) { _ in nil }
   }
