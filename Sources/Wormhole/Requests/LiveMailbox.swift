@@ -175,7 +175,11 @@ final class LiveMailbox: Service {
     container.log(level, text, about: LogSubject(member: home.name))
   }
 
-  private func content(of name: LiveName) -> [UInt8]? {
+  /// Reads and removes a file.
+  ///
+  /// - Parameter isPending: set if the system refuses the file for the moment.
+  /// - Returns: nil if there is nothing to use.
+  private func content(of name: LiveName, _ isPending: inout Bool) -> [UInt8]? {
     do throws(WormholeError) {
       switch try container.storage.take(name.text, from: folder) {
       case .sound(let bytes, _)?: return bytes
@@ -186,7 +190,8 @@ final class LiveMailbox: Service {
     } catch {
       container.log(.error, error, about: LogSubject(member: home.name))
       // The file remains, and no further notice will report it.
-      if error.mayPass { listLater() }
+      isPending = error.mayPass
+      if isPending { listLater() }
     }
     return nil
   }
@@ -209,9 +214,8 @@ final class LiveMailbox: Service {
         try? folder.descriptor.unlink(name.text)
         return true
       }
-      guard let answer = answer(of: name) else {
-        return (try? folder.descriptor.status(of: name.text)) == nil
-      }
+      var isPending = false
+      guard let answer = answer(of: name, &isPending) else { return !isPending }
       guard let link = container.options.link else {
         asking.answer(name.id, answer)
         return true
@@ -225,8 +229,10 @@ final class LiveMailbox: Service {
     }
   }
 
-  private func answer(of name: LiveName) -> LiveAnswer? {
-    guard let word = name.letter.word else { return content(of: name).map { .content($0) } }
+  private func answer(of name: LiveName, _ isPending: inout Bool) -> LiveAnswer? {
+    guard let word = name.letter.word else {
+      return content(of: name, &isPending).map { .content($0) }
+    }
     // The reply is the name; the content of such a file is not read.
     try? folder.descriptor.unlink(name.text)
     return .word(word)
@@ -260,7 +266,9 @@ final class LiveMailbox: Service {
       try? folder.descriptor.unlink(name.text)
       return log(.info, "dropped a message to '\(home.name)': its deadline has passed")
     }
-    guard let bytes = content(of: name) else { return }
+    // A later listing finds a file that is pending.
+    var isPending = false
+    guard let bytes = content(of: name, &isPending) else { return }
     guard let core = try? LiveMessage(container, bytes) else {
       return log(.error, "dropped a message to '\(home.name)': its file has an unknown format")
     }

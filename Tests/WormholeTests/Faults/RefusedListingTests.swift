@@ -136,31 +136,57 @@ import WormholeTesting
     FaultRule(.open, path: "phone/live", persistent: true, .fail(.tooManyOpenFiles)),
   ])
   func aReplyThatCannotBeTakenForAMomentIsNotLost(_ rule: FaultRule) throws {
-    let pair = try Pair()
-    let (container, home) = (pair.sender.container, pair.sender.home)
-    let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
-    try pair.meeting.folder("members/phone/live")
-      .makeDirectory(incarnation.rawValue, mode: 0o700)
-    // No watch is on the folder, and no other thread takes the reply.
-    let folder = try #require(try home.live(incarnation))
-    let live = LiveMailbox(container, home, folder, incarnation, mark: "phone")
-    live.peers.beforeLoss.withLock {
-      $0 = ReplyTaker { [weak live] in live?.takeAnswers() ?? true }
-    }
-    let (address, heard) = (LiveAddress(folder: .members, name: "watch"), Heard<Bool>())
-    let stamp = try MessageStamp(container.storage)
-    let question = PendingReplies.Entry(
-      peer: address, incarnation: incarnation, storage: container.storage,
-      file: LiveName(stamp, .question, id: "1"), deadline: .now + patience * 2,
-      timeout: patience * 2, sight: Monitor(.unseen)
-    ) { heard.add((try? $0.get()) != nil) }
-    #expect(live.asking.expect(question, again: false))
-    #expect(live.asking.notePlaced("1"))
+    let asked = try AskedPeer()
+    let container = asked.pair.sender.container
     let reply = try LiveAnswer(7, limits: container.options.limits).bytes()
-    try container.storage.addFile(reply, to: folder, as: LiveName(stamp, .answer, id: "1").text)
-    FaultPoints.with([rule]) { live.peers.look(after: address) }
-    #expect(heard.all == [])
-    try heard.wait("the reply") { $0 == [true] }
-    live.close()
+    try container.storage.addFile(reply, to: asked.folder, as: asked.reply.text)
+    FaultPoints.with([rule]) { asked.live.peers.look(after: asked.address) }
+    #expect(asked.heard.all == [])
+    try asked.heard.wait("the reply") { $0 == [true] }
+    asked.live.close()
+  }
+
+  /// What another tool has put in the place of a reply stays, and is no reply at any later time.
+  @Test func whatIsNoReplyDoesNotDelayTheNoticeOfThePeersEnd() throws {
+    let asked = try AskedPeer()
+    try asked.folder.descriptor.makeDirectory(asked.reply.text, mode: 0o700)
+    asked.live.peers.look(after: asked.address)
+    #expect(asked.heard.all == [false])
+    asked.live.close()
+  }
+
+  /// A pending request to a peer that has ended.
+  private struct AskedPeer {
+    let pair: Pair
+    let folder: OpenDirectory
+    let live: LiveMailbox
+    let reply: LiveName
+    let address = LiveAddress(folder: .members, name: "watch")
+    /// For each end of the request, whether it is a reply.
+    let heard = Heard<Bool>()
+
+    init() throws {
+      pair = try Pair()
+      let (container, home) = (pair.sender.container, pair.sender.home)
+      let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
+      try pair.meeting.folder("members/phone/live")
+        .makeDirectory(incarnation.rawValue, mode: 0o700)
+      // No watch is on the folder, and no other thread takes the reply.
+      folder = try #require(try home.live(incarnation))
+      let live = LiveMailbox(container, home, folder, incarnation, mark: "phone")
+      live.peers.beforeLoss.withLock {
+        $0 = ReplyTaker { [weak live] in live?.takeAnswers() ?? true }
+      }
+      let stamp = try MessageStamp(container.storage)
+      (self.live, reply) = (live, LiveName(stamp, .answer, id: "1"))
+      let heard = heard
+      let question = PendingReplies.Entry(
+        peer: address, incarnation: incarnation, storage: container.storage,
+        file: LiveName(stamp, .question, id: "1"), deadline: .now + patience * 2,
+        timeout: patience * 2, sight: Monitor(.unseen)
+      ) { heard.add((try? $0.get()) != nil) }
+      #expect(live.asking.expect(question, again: false))
+      #expect(live.asking.notePlaced("1"))
+    }
   }
 }
