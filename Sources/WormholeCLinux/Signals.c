@@ -24,6 +24,8 @@ int linux_ignores_signal(int number) {
 enum { greatest = 64 };
 static sem_t arrivals;
 static uint64_t caught, pending;
+/* Signals that were raised again since their last catch. */
+static uint64_t raised;
 static pid_t owner;
 static struct sigaction earlier[greatest + 1];
 
@@ -37,6 +39,37 @@ static int take_bit(uint64_t *bits, int number) {
   return (__atomic_fetch_and(bits, ~bit(number), __ATOMIC_SEQ_CST) & bit(number)) != 0;
 }
 
+static int is_caught(int number) {
+  return (__atomic_load_n(&caught, __ATOMIC_SEQ_CST) & bit(number)) != 0;
+}
+
+static void note(int number);
+
+static void restore(int number) {
+  struct sigaction action;
+  /* A handler that the program has installed in the meantime stays. */
+  if (sigaction(number, NULL, &action) == 0 && action.sa_handler == note)
+    sigaction(number, &earlier[number], NULL);
+}
+
+/* Raises a signal that no thread waits for, whose earlier action is back in its place.
+
+   The program may have put `note` back since, from a copy of the action that it had made during
+   the catch: then the earlier action replaces it. Or a handler of the program calls `note` as the
+   handler before it, and has had the signal. A raise alone would lead to `note` again in both
+   cases, for ever. The latter handler may be the earlier action too, if it was there at the next
+   catch, and nothing shows who has called `note`: so one raise must do until another catch. */
+static void pass_on(int number) {
+  struct sigaction action;
+  if (sigaction(number, NULL, &action) == -1) return;
+  int is_note = action.sa_handler == note;
+  if (is_note && !is_caught(number)) restore(number);
+  if (is_note)
+    raise(number);
+  else if (action.sa_handler == earlier[number].sa_handler && !add_bit(&raised, number))
+    raise(number);
+}
+
 static void note(int number) {
   int error = errno;
   if (getpid() != owner) {
@@ -46,19 +79,12 @@ static void note(int number) {
     raise(number);
   } else {
     add_bit(&pending, number);
-    if (__atomic_load_n(&caught, __ATOMIC_SEQ_CST) & bit(number))
+    if (is_caught(number))
       sem_post(&arrivals);
     else if (take_bit(&pending, number))
-      raise(number);
+      pass_on(number);
   }
   errno = error;
-}
-
-static void restore(int number) {
-  struct sigaction action;
-  /* A handler that the program has installed in the meantime stays. */
-  if (sigaction(number, NULL, &action) == 0 && action.sa_handler == note)
-    sigaction(number, &earlier[number], NULL);
 }
 
 int linux_begin_awaiting_signals(void) {
@@ -67,7 +93,7 @@ int linux_begin_awaiting_signals(void) {
   /* A forked child has inherited the handlers, but no thread that waits. */
   for (int number = 1; number <= greatest; number++)
     if (take_bit(&caught, number)) restore(number);
-  pending = 0;
+  pending = raised = 0;
   owner = getpid();
   return 0;
 }
@@ -77,13 +103,18 @@ int linux_catch_signal(int number) {
     errno = EINVAL;
     return -1;
   }
-  struct sigaction action;
+  struct sigaction action, found;
   memset(&action, 0, sizeof action);
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
+  take_bit(&raised, number);
   add_bit(&caught, number);
-  if (sigaction(number, &action, &earlier[number]) == 0) return 0;
+  if (sigaction(number, &action, &found) == 0) {
+    /* `note` is no earlier action, although the program may have put it back. */
+    if (found.sa_handler != note) earlier[number] = found;
+    return 0;
+  }
   take_bit(&caught, number);
   return -1;
 }

@@ -30,6 +30,19 @@ struct CaughtSignalsTests {
     }
   }
 
+  /// The handler of an ended catch raised the signal, which led to the handler again.
+  @Test func aHandlerThatIsPutBackAfterACatchLeavesTheSignalToItsAction() throws {
+    let outcome = try run(.handleSignal(isChained: false))
+    #expect(outcome.status == .signalled(15), "\(outcome.output) \(outcome.errors)")
+  }
+
+  /// The handler is also the earlier action of a second catch, after which it has one signal twice.
+  @Test func aHandlerThatCallsTheHandlerOfAnEndedCatchHasNoSignalForEver() throws {
+    let outcome = try run(.handleSignal(isChained: true))
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    #expect(outcome.output == "handled: 1\nhandled: 4\n")
+  }
+
   /// As for a program in the background of a script.
   @Test func aSignalThatTheParentHasIgnoredStaysIgnored() throws {
     let job = PeerJob.catchSignals.arguments.map { "'\($0)'" }.joined(separator: " ")

@@ -138,6 +138,27 @@ extension Peer {
     other.end()
   }
 
+  static func handleSignal(isChained: Bool) throws {
+    let number = Processes.Signal.terminate.number
+    let signals = try CaughtSignals([number]) {}
+    let result = isChained ? testing_chain_signal(number) : testing_keep_action(number)
+    guard result == 0 else { throw Errno.notPermitted }
+    signals.end()
+    if !isChained {
+      guard testing_put_back_action(number) == 0 else { throw Errno.notPermitted }
+      // The action that the second catch finds is the handler of the first.
+      try CaughtSignals([number]) {}.end()
+      guard testing_put_back_action(number) == 0 else { throw Errno.notPermitted }
+    }
+    try Processes.send(.terminate, to: Processes.current)
+    try say("handled: \(testing_chained_signals())")
+    // The process's own handler is the earlier action of this catch.
+    try CaughtSignals([number]) {}.end()
+    try Processes.send(.terminate, to: Processes.current)
+    try Processes.send(.terminate, to: Processes.current)
+    try say("handled: \(testing_chained_signals())")
+  }
+
   private static func copyOfCopy() {
     copied = .current
     let outcome = forking_do(0) {

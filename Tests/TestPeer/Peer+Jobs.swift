@@ -75,6 +75,7 @@ extension Peer {
     case .catchSignals: try catchSignals()
     case .catchInCopies: try catchInCopies()
     case .refuseSignals: try refuseSignals()
+    case .handleSignal(let isChained): try handleSignal(isChained: isChained)
     case .forkBusy(let container, let copies): try forkBusy(container, copies: copies)
     case .send(
       let container, let name, let peer, let numbers, let batch, let durability, let waits,

@@ -161,6 +161,9 @@ package indirect enum PeerJob: Codable, Sendable {
   /// Sends itself a signal while it fails to catch the signal together with another one, and prints
   /// a line if it survives.
   case refuseSignals
+  /// Sends itself a signal after a catch, and prints how often its own handler had the signal: the
+  /// handler calls that of the catch, or the process has put the latter back.
+  case handleSignal(isChained: Bool)
   /// Forks children in sequence while the process is busy. Each child tries to use its inherited
   /// objects, drops them, and opens the container again.
   ///

@@ -145,6 +145,33 @@ int forking_limit_descriptors(unsigned long count) { return limit(RLIMIT_NOFILE,
 
 int forking_limit_threads(unsigned long count) { return limit(RLIMIT_NPROC, count); }
 
+static struct sigaction kept_action;
+static volatile sig_atomic_t chained_signals;
+
+int testing_keep_action(int number) { return sigaction(number, NULL, &kept_action); }
+
+int testing_put_back_action(int number) {
+  /* Ends a process in which the signal is sent again and again. */
+  alarm(30);
+  return sigaction(number, &kept_action, NULL);
+}
+
+static void count_and_chain(int number) {
+  chained_signals = chained_signals + 1;
+  if (chained_signals > 1000) _exit(1);
+  kept_action.sa_handler(number);
+}
+
+int testing_chain_signal(int number) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = count_and_chain;
+  sigemptyset(&action.sa_mask);
+  return sigaction(number, &action, &kept_action);
+}
+
+int testing_chained_signals(void) { return chained_signals; }
+
 void testing_end_with_parent(void) { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 int testing_cut_file_system(const char *path) {

@@ -42,6 +42,14 @@ int testing_accept(int listener);
    end. */
 void testing_reset_at_close(int connection);
 
+/* Keep a signal's action, and put it back later; -1 if that cannot be. */
+int testing_keep_action(int number);
+int testing_put_back_action(int number);
+/* Gives a signal a handler that counts the signals, and calls the handler before it for each; -1 if
+   that cannot be. */
+int testing_chain_signal(int number);
+int testing_chained_signals(void);
+
 /* Has the kernel kill this process when the thread that has started it ends. */
 void testing_end_with_parent(void);
 
