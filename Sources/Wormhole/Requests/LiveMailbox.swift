@@ -79,7 +79,7 @@ final class LiveMailbox: Service {
       let hold = try CallThreads.background.hold()
       held.withLock { $0.threadHold = hold }
     }
-    peers.beforeLoss.withLock { $0 = ReplyTaker { [weak self] in self?.takeAnswers() ?? true } }
+    peers.beforeLoss.withLock { $0 = ReplyTaker { [weak self] in self?.takeAnswers() ?? .allRead } }
     answerRunner.begin { [weak self] in self?.handleAnswers() }
     otherRunner.begin { [weak self] in self?.handleOthers() }
     relisting.begin { [weak self] in self?.list() }
@@ -175,11 +175,9 @@ final class LiveMailbox: Service {
     container.log(level, text, about: LogSubject(member: home.name))
   }
 
-  /// Reads and removes a file.
-  ///
-  /// - Parameter isPending: set if the system refuses the file for the moment.
-  /// - Returns: nil if there is nothing to use.
-  private func content(of name: LiveName, _ isPending: inout Bool) -> [UInt8]? {
+  /// Returns nil for a file that is gone, or that no process can use; throws if a later read may
+  /// succeed.
+  private func content(of name: LiveName) throws(WormholeError) -> [UInt8]? {
     do throws(WormholeError) {
       switch try container.storage.take(name.text, from: folder) {
       case .sound(let bytes, _)?: return bytes
@@ -189,9 +187,10 @@ final class LiveMailbox: Service {
       }
     } catch {
       container.log(.error, error, about: LogSubject(member: home.name))
+      guard error.mayPass else { return nil }
       // The file remains, and no further notice will report it.
-      isPending = error.mayPass
-      if isPending { listLater() }
+      listLater()
+      throw error
     }
     return nil
   }
@@ -208,31 +207,36 @@ final class LiveMailbox: Service {
   @discardableResult
   private func takeAnswer(_ name: LiveName) -> Bool {
     // A reply in the process of being read counts before the notice of its sender's end.
-    takingAnswers.withLock { _ in
-      // The reply is too late, or was taken already.
-      guard asking.peer(asked: name.id) != nil else {
-        try? folder.descriptor.unlink(name.text)
-        return true
-      }
-      var isPending = false
-      guard let answer = answer(of: name, &isPending) else { return !isPending }
-      guard let link = container.options.link else {
-        asking.answer(name.id, answer)
-        return true
-      }
-      // No handler may delay a reply.
-      let from = asking.peer(asked: name.id)
-      link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
-        self?.asking.answer(name.id, answer)
-      }
-      return true
-    }
+    takingAnswers.withLock { _ in readAnswer(name) }
   }
 
-  private func answer(of name: LiveName, _ isPending: inout Bool) -> LiveAnswer? {
-    guard let word = name.letter.word else {
-      return content(of: name, &isPending).map { .content($0) }
+  private func readAnswer(_ name: LiveName) -> Bool {
+    // The reply is too late, or was taken already.
+    guard asking.peer(asked: name.id) != nil else {
+      try? folder.descriptor.unlink(name.text)
+      return true
     }
+    let found: LiveAnswer?
+    do throws(WormholeError) {
+      found = try answer(of: name)
+    } catch {
+      return false
+    }
+    guard let found else { return true }
+    guard let link = container.options.link else {
+      asking.answer(name.id, found)
+      return true
+    }
+    // No handler may delay a reply.
+    let from = asking.peer(asked: name.id)
+    link.carry(LinkLetter(name, from: from, to: home.name)) { [weak self] in
+      self?.asking.answer(name.id, found)
+    }
+    return true
+  }
+
+  private func answer(of name: LiveName) throws(WormholeError) -> LiveAnswer? {
+    guard let word = name.letter.word else { return try content(of: name).map { .content($0) } }
     // The reply is the name; the content of such a file is not read.
     try? folder.descriptor.unlink(name.text)
     return .word(word)
@@ -240,15 +244,16 @@ final class LiveMailbox: Service {
 
   /// Takes all replies in the folder, and waits for replies that are being taken.
   ///
-  /// - Returns: false if the folder cannot be listed, or a reply cannot be read, for the moment.
-  func takeAnswers() -> Bool {
+  /// - Returns: the requests whose replies may be left, because the system has refused a step for
+  ///   the moment.
+  func takeAnswers() -> UnreadReplies {
     takingAnswers.withLock { _ in }
     do throws(Errno) {
       let answers = try names().filter(\.letter.isAnswer)
-      return answers.reduce(true) { takeAnswer($1) && $0 }
+      return .known(Set(answers.filter { !takeAnswer($0) }.map(\.id)))
     } catch {
       log(.warning, "cannot list replies to '\(home.name)': \(error)")
-      return !WormholeError(error, "list replies to", home.name).mayPass
+      return WormholeError(error, "list replies to", home.name).mayPass ? .unknown : .allRead
     }
   }
 
@@ -266,9 +271,7 @@ final class LiveMailbox: Service {
       try? folder.descriptor.unlink(name.text)
       return log(.info, "dropped a message to '\(home.name)': its deadline has passed")
     }
-    // A later listing finds a file that is pending.
-    var isPending = false
-    guard let bytes = content(of: name, &isPending) else { return }
+    guard let bytes = try? content(of: name) else { return }
     guard let core = try? LiveMessage(container, bytes) else {
       return log(.error, "dropped a message to '\(home.name)': its file has an unknown format")
     }

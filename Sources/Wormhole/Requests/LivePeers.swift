@@ -26,6 +26,8 @@ final class LivePeers: Sendable {
     var known: [LiveAddress: CachedPeer] = [:]
     /// How many threads are looking at a peer after a notice.
     var looking: [LiveAddress: Int] = [:]
+    /// The peers whose check is repeated in a second.
+    var postponed: Set<LiveAddress> = []
     var turn = 0
     /// The number of known peers above which some are forgotten.
     var limit = LivePeers.most
@@ -39,7 +41,7 @@ final class LivePeers: Sendable {
   /// The name of the sending member or guest.
   private let owner: String
   /// Takes all replies in the folder: a reply counts if the peer gave it before the peer ended.
-  let beforeLoss = Monitor(ReplyTaker { true })
+  let beforeLoss = Monitor(ReplyTaker { .allRead })
   private let state = Monitor(State())
 
   init(_ container: SharedContainer, _ asking: PendingReplies, of owner: String) {
@@ -199,19 +201,26 @@ final class LivePeers: Sendable {
     }
     let lost = asked.filter { $0 != living }
     guard !lost.isEmpty, !Mutants.has(.keepLost) else { return }
-    guard takeAnswers() else { return lookLater(after: peer) }
-    asking.fail(peer, lost, "the peer ended or left before its reply")
+    let unread = takeAnswers()
+    asking.fail(peer, lost, "the peer ended or left before its reply", except: unread)
+    if !asking.incarnations(of: peer).isDisjoint(with: lost) { lookLater(after: peer) }
   }
 
   /// Checks a peer with pending requests once more, because the system has refused a step.
   func lookLater(after peer: LiveAddress) {
-    container.background.soon(after: .seconds(1)) { [weak self] in self?.look(after: peer) }
+    // Many requests to the peer, or many notices about it, need one check only.
+    guard state.withLock({ $0.postponed.insert(peer).inserted }) else { return }
+    container.background.soon(after: .seconds(1)) { [weak self] in
+      guard let self else { return }
+      state.withLock { _ = $0.postponed.remove(peer) }
+      look(after: peer)
+    }
   }
 
   /// Called when a peer was found to have ended, before its pending requests fail.
   ///
-  /// - Returns: false if a reply may be left: the requests must not fail yet.
-  func takeAnswers() -> Bool { beforeLoss.withLock { $0 }.take() }
+  /// - Returns: the requests whose replies may be left: these requests must not fail yet.
+  func takeAnswers() -> UnreadReplies { beforeLoss.withLock { $0 }.take() }
 
   /// Reads again which incarnation runs.
   private func look(
@@ -315,9 +324,9 @@ final class LivePeers: Sendable {
   }
 }
 
-/// Takes the replies that have arrived; returns false if some cannot be taken for the moment.
+/// Takes the replies that have arrived.
 struct ReplyTaker: Sendable {
-  let take: @Sendable () -> Bool
+  let take: @Sendable () -> UnreadReplies
 }
 
 extension LivePeers.CachedPeer {

@@ -339,7 +339,7 @@ struct OutgoingRequest: Sendable {
       live.peers.lookAtLink(to: peer)
       // If the incarnation ended before `notePlaced`, its end has not failed the request.
       if !Mutants.has(.trustOldNotice), !live.peers.lives(incarnation, of: peer) {
-        guard live.peers.takeAnswers() else { return live.peers.lookLater(after: peer) }
+        if live.peers.takeAnswers().contains(id) { return live.peers.lookLater(after: peer) }
         live.asking.fail(id, LivePeers.gone(peer, operation))
       }
     } catch {

@@ -125,11 +125,17 @@ final class PendingReplies: Sendable {
   }
 
   /// Fails the requests to incarnations of a peer that have ended.
-  func fail(_ peer: LiveAddress, _ incarnations: Set<Incarnation>, _ reason: String) {
+  ///
+  /// - Parameter unread: the requests that stay pending, because their replies may have arrived.
+  func fail(
+    _ peer: LiveAddress, _ incarnations: Set<Incarnation>, _ reason: String,
+    except unread: UnreadReplies = .allRead
+  ) {
     let lost = state.withLock { state in
       let lost = state.waiting.values.filter {
         $0.peer == peer && $0.isPlaced
           && (incarnations.contains($0.incarnation) || Mutants.has(.failAnyIncarnation))
+          && !unread.contains($0.file.id)
       }
       for question in lost { state.waiting[question.file.id] = nil }
       return lost
@@ -167,5 +173,25 @@ final class PendingReplies: Sendable {
           .timedOut, question.operation, question.peer.name,
           because: "no reply arrived within \(question.timeout)",
           hint: "check whether the receiver is suspended or overloaded")))
+  }
+}
+
+/// The requests whose replies may have arrived, and cannot be read for the moment.
+///
+/// A reply that stays unreadable, as on a failing disk, holds up no other request, and its own
+/// request until the deadline only.
+enum UnreadReplies: Equatable, Sendable {
+  /// The replies cannot be listed.
+  case unknown
+  /// The identifiers of the requests.
+  case known(Set<String>)
+
+  static let allRead = UnreadReplies.known([])
+
+  func contains(_ id: String) -> Bool {
+    switch self {
+    case .unknown: true
+    case .known(let ids): ids.contains(id)
+    }
   }
 }

@@ -136,57 +136,81 @@ import WormholeTesting
     FaultRule(.open, path: "phone/live", persistent: true, .fail(.tooManyOpenFiles)),
   ])
   func aReplyThatCannotBeTakenForAMomentIsNotLost(_ rule: FaultRule) throws {
-    let asked = try AskedPeer()
-    let container = asked.pair.sender.container
-    let reply = try LiveAnswer(7, limits: container.options.limits).bytes()
-    try container.storage.addFile(reply, to: asked.folder, as: asked.reply.text)
-    FaultPoints.with([rule]) { asked.live.peers.look(after: asked.address) }
-    #expect(asked.heard.all == [])
-    try asked.heard.wait("the reply") { $0 == [true] }
-    asked.live.close()
+    let (pair, heard) = (try Pair(), Heard<String>())
+    let live = try requester(pair)
+    try expect("1", in: live, heard)
+    try place(try answerName("1", to: live), in: live, pair)
+    FaultPoints.with([rule]) { live.peers.look(after: Self.address) }
+    #expect(heard.all == [])
+    try heard.wait("the reply") { $0 == ["1 has its reply"] }
+    live.close()
   }
 
-  /// What another tool has put in the place of a reply stays, and is no reply at any later time.
-  @Test func whatIsNoReplyDoesNotDelayTheNoticeOfThePeersEnd() throws {
-    let asked = try AskedPeer()
-    try asked.folder.descriptor.makeDirectory(asked.reply.text, mode: 0o700)
-    asked.live.peers.look(after: asked.address)
-    #expect(asked.heard.all == [false])
-    asked.live.close()
+  /// As on a failing disk: the second request has no reply.
+  @Test func aReplyThatCannotBeReadHoldsUpNoOtherRequest() throws {
+    let (pair, heard) = (try Pair(), Heard<String>())
+    let live = try requester(pair)
+    for id in ["1", "2"] { try expect(id, in: live, heard) }
+    let name = try answerName("1", to: live)
+    try place(name, in: live, pair)
+    let rule = FaultRule(.open, path: name.text, persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) { live.peers.look(after: Self.address) }
+    #expect(heard.all == ["2 failed"])
+    try heard.wait("the reply") { $0 == ["2 failed", "1 has its reply"] }
+    live.close()
   }
 
-  /// A pending request to a peer that has ended.
-  private struct AskedPeer {
-    let pair: Pair
-    let folder: OpenDirectory
-    let live: LiveMailbox
-    let reply: LiveName
-    let address = LiveAddress(folder: .members, name: "watch")
-    /// For each end of the request, whether it is a reply.
-    let heard = Heard<Bool>()
+  /// No later read of a directory succeeds.
+  @Test func aDirectoryWithTheNameOfAReplyIsNoReply() throws {
+    let (pair, heard) = (try Pair(), Heard<String>())
+    let live = try requester(pair)
+    try expect("1", in: live, heard)
+    let name = try answerName("1", to: live)
+    try folder(of: live, pair).makeDirectory(name.text, mode: 0o700)
+    live.peers.look(after: Self.address)
+    #expect(heard.all == ["1 failed"])
+    live.close()
+  }
 
-    init() throws {
-      pair = try Pair()
-      let (container, home) = (pair.sender.container, pair.sender.home)
-      let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
-      try pair.meeting.folder("members/phone/live")
-        .makeDirectory(incarnation.rawValue, mode: 0o700)
-      // No watch is on the folder, and no other thread takes the reply.
-      folder = try #require(try home.live(incarnation))
-      let live = LiveMailbox(container, home, folder, incarnation, mark: "phone")
-      live.peers.beforeLoss.withLock {
-        $0 = ReplyTaker { [weak live] in live?.takeAnswers() ?? true }
-      }
-      let stamp = try MessageStamp(container.storage)
-      (self.live, reply) = (live, LiveName(stamp, .answer, id: "1"))
-      let heard = heard
-      let question = PendingReplies.Entry(
-        peer: address, incarnation: incarnation, storage: container.storage,
-        file: LiveName(stamp, .question, id: "1"), deadline: .now + patience * 2,
-        timeout: patience * 2, sight: Monitor(.unseen)
-      ) { heard.add((try? $0.get()) != nil) }
-      #expect(live.asking.expect(question, again: false))
-      #expect(live.asking.notePlaced("1"))
+  /// The peer, of which another incarnation runs.
+  private static let address = LiveAddress(folder: .members, name: "watch")
+
+  /// Returns a requester without a watch: no other thread takes the replies.
+  private func requester(_ pair: Pair) throws -> LiveMailbox {
+    let (container, home) = (pair.sender.container, pair.sender.home)
+    let incarnation = try #require(Incarnation(rawValue: "0123456789abcdef"))
+    try pair.meeting.folder("members/phone/live")
+      .makeDirectory(incarnation.rawValue, mode: 0o700)
+    let folder = try #require(try home.live(incarnation))
+    let live = LiveMailbox(container, home, folder, incarnation, mark: "phone")
+    live.peers.beforeLoss.withLock {
+      $0 = ReplyTaker { [weak live] in live?.takeAnswers() ?? .allRead }
     }
+    return live
+  }
+
+  private func expect(_ id: String, in live: LiveMailbox, _ heard: Heard<String>) throws {
+    let storage = live.container.storage
+    let question = PendingReplies.Entry(
+      peer: Self.address, incarnation: live.incarnation, storage: storage,
+      file: LiveName(try MessageStamp(storage), .question, id: id),
+      deadline: .now + patience * 2, timeout: patience * 2, sight: Monitor(.unseen)
+    ) { heard.add((try? $0.get()) == nil ? "\(id) failed" : "\(id) has its reply") }
+    #expect(live.asking.expect(question, again: false))
+    #expect(live.asking.notePlaced(id))
+  }
+
+  private func answerName(_ id: String, to live: LiveMailbox) throws -> LiveName {
+    LiveName(try MessageStamp(live.container.storage), .answer, id: id)
+  }
+
+  private func folder(of live: LiveMailbox, _ pair: Pair) throws -> Descriptor {
+    try pair.meeting.folder("members/phone/live/\(live.incarnation)")
+  }
+
+  private func place(_ name: LiveName, in live: LiveMailbox, _ pair: Pair) throws {
+    let reply = try LiveAnswer(7, limits: live.container.options.limits).bytes()
+    let folder = try #require(try pair.sender.home.live(live.incarnation))
+    try live.container.storage.addFile(reply, to: folder, as: name.text)
   }
 }
