@@ -26,6 +26,8 @@ final class Outbox: Service {
     /// The receipts not yet reported to each listener.
     var pending: [ObjectIdentifier: Set<ReceiptName>] = [:]
     var telling: [ReceiptName: ReceiptProgress] = [:]
+    /// Since when a receipt whose content is wanted could not be read.
+    var unread: [ReceiptName: Instant] = [:]
     /// Receipts that arrived while no listener existed, and whose outcome no caller has requested.
     var kept: Set<ReceiptName> = []
     /// The limit of `kept`: a program that never listens has no use for more.
@@ -40,6 +42,13 @@ final class Outbox: Service {
     /// Whether an object waits for the content of its message as well as for the end.
     func wantsContent(of name: MessageName) -> Bool {
       waiting[name]?.contains { $0.wantsContent } ?? false
+    }
+
+    /// Forgets the refused reads of receipts that are gone.
+    mutating func forgetUnread(except found: [ReceiptName]) {
+      if unread.isEmpty { return }
+      let listed = Set(found)
+      unread = unread.filter { listed.contains($0.key) }
     }
 
     /// Removes and returns the objects of a message.
@@ -83,6 +92,8 @@ final class Outbox: Service {
   private let worker: Worker
   private let receipts: NoticedFolder
   private let hasClosed = Atomic<Bool>(false)
+  /// How long the report of an end waits for the content of its receipt.
+  static let patience = Duration.seconds(60)
 
   init(_ container: SharedContainer, _ home: MemberDirectory, joined: MessageStamp) {
     self.container = container
@@ -219,6 +230,7 @@ final class Outbox: Service {
     default:
       do throws(Errno) {
         found = try Receipts.list(home)
+        state.withLock { $0.forgetUnread(except: found) }
       } catch {
         receipts.retry()
         return home.log(.error, "cannot list the receipts of", error)
@@ -235,11 +247,13 @@ final class Outbox: Service {
     do throws(WormholeError) {
       wanted = try wantedContent(of: receipt)
     } catch {
-      // Once the end is reported, the receipt is removed, and the content with it.
-      receipts.retry()
-      return container.log(.error, error, about: LogSubject(member: home.name))
+      // Once the end is reported, the receipt is removed, and the content with it. A receipt that
+      // stays unreadable, as on a failing disk, shows only how the message ended.
+      if waitsForContent(of: receipt, error) { return receipts.retry() }
+      wanted = nil
     }
     let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>], MessageName?)? in
+      state.unread[receipt] = nil
       guard state.telling[receipt] == nil else { return nil }
       var sent = state.takeWaiting(SentName(receipt.name))
       let delayed = state.delayed(receipt.name)
@@ -365,43 +379,25 @@ final class Outbox: Service {
     return try Outcome.content(of: receipt, in: home, container) ?? nil
   }
 
+  /// Returns whether a receipt that cannot be read is read again before its end is reported.
+  private func waitsForContent(of receipt: ReceiptName, _ error: WormholeError) -> Bool {
+    let now = container.options.time.now
+    let since = state.withLock { state in
+      let since = state.unread[receipt]
+      state.unread[receipt] = since ?? now
+      return since
+    }
+    // One entry in the log is enough for a minute of attempts.
+    if since == nil { container.log(.error, error, about: LogSubject(member: home.name)) }
+    return now - (since ?? now) < Self.patience
+  }
+
   private func content(of receipt: ReceiptName) -> SentContent? {
     (try? Outcome.content(of: receipt, in: home, container)) ?? nil
   }
 
   private func end(_ receipt: ReceiptName, to name: String?) -> Outcome.Status {
     Outcome.Status(receipt, to: name, home.container)
-  }
-}
-
-extension MessageEnd {
-  init(_ end: Outcome.Status) {
-    self =
-      switch end {
-      case .delivered: .ok
-      case .cancelled: .cancelled
-      case .expired: .expired
-      case .deadLettered: .dead
-      }
-  }
-}
-
-extension Outcome.Status {
-  init(_ receipt: ReceiptName, to name: String?, _ storage: Container) {
-    switch receipt.end {
-    case .ok: self = .delivered
-    case .cancelled: self = .cancelled
-    case .expired: self = .expired
-    case .dead:
-      // The receiver is a member or a queue; only its own letter has the message's name.
-      let homes = [Container.Folder.members, .queues].lazy.compactMap { folder in
-        name.flatMap { try? storage.existingMember($0, in: folder) }
-      }
-      let why = homes.compactMap { DeathReason.read(receipt.name, in: $0) }.first
-      let several = receipt.name.count > 1 ? "some messages of the batch are dead letters" : nil
-      self = .deadLettered(
-        reason: why?.reason ?? several ?? "the reason is no longer stored")
-    }
   }
 }
 

@@ -98,3 +98,34 @@ extension Peer {
     }
   }
 }
+
+extension MessageEnd {
+  init(_ end: Outcome.Status) {
+    self =
+      switch end {
+      case .delivered: .ok
+      case .cancelled: .cancelled
+      case .expired: .expired
+      case .deadLettered: .dead
+      }
+  }
+}
+
+extension Outcome.Status {
+  init(_ receipt: ReceiptName, to name: String?, _ storage: Container) {
+    switch receipt.end {
+    case .ok: self = .delivered
+    case .cancelled: self = .cancelled
+    case .expired: self = .expired
+    case .dead:
+      // The receiver is a member or a queue; only its own letter has the message's name.
+      let homes = [Container.Folder.members, .queues].lazy.compactMap { folder in
+        name.flatMap { try? storage.existingMember($0, in: folder) }
+      }
+      let why = homes.compactMap { DeathReason.read(receipt.name, in: $0) }.first
+      let several = receipt.name.count > 1 ? "some messages of the batch are dead letters" : nil
+      self = .deadLettered(
+        reason: why?.reason ?? several ?? "the reason is no longer stored")
+    }
+  }
+}

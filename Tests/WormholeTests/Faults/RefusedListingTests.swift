@@ -130,6 +130,38 @@ import WormholeTesting
     phone.leave()
   }
 
+  /// As on a failing disk: each listener that begins has the receipt read again, on this thread.
+  @Test func aReceiptThatStaysUnreadableDelaysTheEndForAMinute() throws {
+    let (clock, heard, gate) = (TestClock(), Heard<String>(), Gate())
+    let pair = try Pair { $0.clock = clock }
+    try pair.phone.send("hello", .quick())
+    let message = try pair.watch.take(1)[0]
+    pair.sender.leave()
+    try message.acknowledge()
+    let phone = try pair.meeting.another { $0.clock = clock }.join(as: "phone")
+    let file = try #require(try pair.meeting.names("members/phone/receipts").first)
+    let receipt = try #require(ReceiptName(file))
+    let sent = Sent(SentName(receipt.name), to: pair.watch.home, phone.container, phone.outbox)
+    try phone.outbox.expect(sent)
+    // No other thread reads the receipt.
+    phone.container.background.soon { gate.pass() }
+    try gate.waitForSomebody()
+    var watching: [Subscription] = []
+    let rule = FaultRule(.open, path: file, persistent: true, .fail(.inputOutput))
+    try FaultPoints.with([rule]) {
+      for pause in [Duration.zero, Outbox.patience - .seconds(1), .seconds(1)] {
+        #expect(!sent.hasEnded)
+        clock.advance(by: pause)
+        watching.append(try phone.watchOutcomes { heard.add($0.id) })
+      }
+      #expect(sent.hasEnded)
+    }
+    gate.open()
+    #expect(sent.status == .delivered)
+    for one in watching { one.stop() }
+    phone.leave()
+  }
+
   /// The peer has replied and ended, and the end is noticed while the reply cannot be taken.
   @Test(arguments: [
     FaultRule(.getdents, path: "phone/live", persistent: true, .fail(.inputOutput)),
@@ -189,19 +221,25 @@ import WormholeTesting
     return live
   }
 
-  private func expect(_ id: String, in live: LiveMailbox, _ heard: Heard<String>) throws {
-    let storage = live.container.storage
+  /// The name of a request has sixteen digits.
+  private static func identifier(_ digit: String) -> String {
+    String(repeating: "0", count: 15) + digit
+  }
+
+  private func expect(_ digit: String, in live: LiveMailbox, _ heard: Heard<String>) throws {
+    let (storage, id) = (live.container.storage, Self.identifier(digit))
     let question = PendingReplies.Entry(
       peer: Self.address, incarnation: live.incarnation, storage: storage,
       file: LiveName(try MessageStamp(storage), .question, id: id),
       deadline: .now + patience * 2, timeout: patience * 2, sight: Monitor(.unseen)
-    ) { heard.add((try? $0.get()) == nil ? "\(id) failed" : "\(id) has its reply") }
+    ) { heard.add((try? $0.get()) == nil ? "\(digit) failed" : "\(digit) has its reply") }
     #expect(live.asking.expect(question, again: false))
     #expect(live.asking.notePlaced(id))
   }
 
-  private func answerName(_ id: String, to live: LiveMailbox) throws -> LiveName {
-    LiveName(try MessageStamp(live.container.storage), .answer, id: id)
+  private func answerName(_ digit: String, to live: LiveMailbox) throws -> LiveName {
+    LiveName(
+      try MessageStamp(live.container.storage), .answer, id: Self.identifier(digit))
   }
 
   private func folder(of live: LiveMailbox, _ pair: Pair) throws -> Descriptor {
