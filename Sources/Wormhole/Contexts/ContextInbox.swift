@@ -37,10 +37,21 @@ final class ContextInbox: Service {
   private let folder: NoticedFolder
   private let listeners = Monitor<[ObjectIdentifier: MemberListener<Context>]>(
     [:])
-  private let isClosed = Monitor(false)
-  /// The contexts that listeners are receiving now, by sender: a context counts as received from
-  /// the call of the listener.
-  private let told = Monitor<[String: Context]>([:])
+  private let state = Monitor(State())
+
+  /// Files are renamed under the lock of this state.
+  private struct State {
+    /// Whether the member has left: its files then belong to the next incarnation, including a
+    /// context that a closure is still handling.
+    var isClosed = false
+    /// The contexts that listeners are receiving, by sender, until their files have the received
+    /// name: a context counts as received from the call of the listener.
+    var told: [String: Context] = [:]
+    /// The senders whose context a listener has received, until its file has the received name.
+    ///
+    /// The rename may fail for a moment. The listeners do not receive the context again.
+    var heard: Set<String> = []
+  }
 
   init(_ container: SharedContainer, _ home: MemberDirectory) {
     self.container = container
@@ -59,7 +70,7 @@ final class ContextInbox: Service {
 
   func add(_ listener: MemberListener<Context>) throws(WormholeError) {
     try container.storage.checkOwner("watch contexts of", home.name)
-    guard !isClosed.withLock({ $0 }) else {
+    guard !isClosed else {
       throw WormholeError(
         .notJoined, "receive contexts of", home.name, because: "the member has left",
         hint: "join again")
@@ -73,7 +84,7 @@ final class ContextInbox: Service {
     }
     listeners.withLock { $0[ObjectIdentifier(listener)] = listener }
     // The member may have left before the watch began, or before the listener was added.
-    if isClosed.withLock({ $0 }) {
+    if isClosed {
       folder.stop()
       remove(listener)
       listener.left()
@@ -85,17 +96,32 @@ final class ContextInbox: Service {
     listeners.withLock { $0[ObjectIdentifier(listener)] = nil }
   }
 
+  private var isClosed: Bool { state.withLock { $0.isClosed } }
+
   func close() {
-    isClosed.withLock { $0 = true }
+    finishHeard()
+    state.withLock { $0.isClosed = true }
     folder.stop()
     for listener in listeners.withLock({ Array($0.values) }) { listener.left() }
   }
 
-  /// Returns the context from a sender that listeners are receiving now.
-  func beingTold(by from: String) -> Context? { told.withLock { $0[from] } }
+  /// Returns the context from a sender whose listeners have been called, and whose file has not the
+  /// received name yet.
+  func beingTold(by from: String) -> Context? { state.withLock { $0.told[from] } }
 
   /// Waits until delivered contexts have their received name.
-  func settle() { worker.drain() }
+  ///
+  /// A rename that has failed is tried once more.
+  func settle() {
+    worker.drain()
+    finishHeard()
+  }
+
+  private func finishHeard() {
+    for from in state.withLock({ $0.heard }) {
+      do throws(Errno) { _ = try finish(from) } catch { log(error) }
+    }
+  }
 
   // MARK: In a run of the worker
 
@@ -119,40 +145,49 @@ final class ContextInbox: Service {
   }
 
   private func lookLater(_ error: Errno) {
-    home.log(.error, "cannot receive a context of", error)
-    guard !isClosed.withLock({ $0 }) else { return }
-    folder.retry()
+    log(error)
+    if !isClosed { folder.retry() }
   }
+
+  private func log(_ error: Errno) { home.log(.error, "cannot receive a context of", error) }
 
   /// Handles the waiting context of one sender; false if none waits or there is no listener.
   private func take(_ from: String) throws(Errno) -> Bool {
     let all = listeners.withLock { Array($0.values) }
-    guard !all.isEmpty else { return false }
+    guard !all.isEmpty else {
+      _ = try finish(from)
+      return false
+    }
     let taking = ContextName.taking(from)
-    // Remove the entry after the file has its received name.
-    defer { told.withLock { _ = $0.removeValue(forKey: from) } }
     // Only the newest context counts: it replaces a context whose handling was interrupted.
-    let isNew = try move(ContextName.next(from), to: taking)
+    let isNew = try begin(from)
     guard isNew != nil, isNew == true || !Mutants.has(.skipInterrupted) else { return false }
+    if let isFinished = try finish(from) { return isFinished }
     guard try home.status(of: taking, in: .context) != nil else { return false }
     guard let context = try read(taking, from) else { return try drop(taking, from) }
-    told.withLock { $0[from] = context.received }
+    state.withLock { $0.told[from] = context.received }
     // If all listeners have stopped in the meantime, none has received the context, which waits
     // for the next listener.
-    guard all.map({ tell($0, context) }).contains(true) else { return false }
-    return try move(taking, to: from) ?? false
+    guard all.map({ tell($0, context) }).contains(true) else {
+      state.withLock { $0.told[from] = nil }
+      return false
+    }
+    state.withLock { _ = $0.heard.insert(from) }
+    return try finish(from) ?? false
   }
 
   /// Removes a damaged context; the last received context stays.
   private func drop(_ taking: String, _ from: String) throws(Errno) -> Bool {
     do throws(Errno) {
-      return try isClosed.withLock { isClosed throws(Errno) in
-        isClosed ? false : try home.remove(taking, from: .context)
+      return try state.withLock { state throws(Errno) in
+        state.isClosed ? false : try home.remove(taking, from: .context)
       }
     } catch {
       // Another tool has made a directory of the name, which may have content.
       guard error == .isADirectory || error == .notPermitted else { throw error }
-      return try move(taking, to: from) ?? false
+      return try state.withLock { state throws(Errno) in
+        state.isClosed ? false : try moveToReceived(from)
+      }
     }
   }
 
@@ -176,12 +211,33 @@ final class ContextInbox: Service {
     return listener.queue?.wait(for: call) ?? call()
   }
 
-  /// Returns nil once the member has left: its files then belong to the next incarnation, including
-  /// a context that a closure is still handling.
-  private func move(_ old: String, to new: String) throws(Errno) -> Bool? {
-    try isClosed.withLock { isClosed throws(Errno) in
-      isClosed ? nil : try home.move(old, from: .context, .context, as: new)
+  /// Takes the newest context of a sender; false if none is new, and nil once the member has left.
+  private func begin(_ from: String) throws(Errno) -> Bool? {
+    try state.withLock { (state: inout State) throws(Errno) -> Bool? in
+      guard !state.isClosed else { return nil }
+      let isNew = try home.move(
+        ContextName.next(from), from: .context, .context, as: ContextName.taking(from))
+      // The file of the context before is gone.
+      if isNew { state.heard.remove(from) }
+      return isNew
     }
+  }
+
+  /// Gives the context that listeners have received its received name.
+  ///
+  /// - Returns: nil without such a context; false if its file is gone, or the member has left.
+  private func finish(_ from: String) throws(Errno) -> Bool? {
+    try state.withLock { (state: inout State) throws(Errno) -> Bool? in
+      guard state.heard.contains(from) else { return nil }
+      let isMoved = state.isClosed ? false : try moveToReceived(from)
+      state.heard.remove(from)
+      state.told[from] = nil
+      return isMoved
+    }
+  }
+
+  private func moveToReceived(_ from: String) throws(Errno) -> Bool {
+    try home.move(ContextName.taking(from), from: .context, .context, as: from)
   }
 }
 
