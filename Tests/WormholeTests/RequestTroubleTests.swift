@@ -197,18 +197,29 @@ import WormholeSyscalls
 
   // MARK: Files that cannot be read for a moment
 
-  @Test func aQuestionThatCannotBeReadNowIsAnsweredLater() throws {
+  @Test(arguments: ["open~,q,@1:before:fail=EMFILE", "unlink~,q,@1:before:fail=ENOSPC"])
+  func aQuestionThatCannotBeTakenNowIsAnsweredLater(_ fault: String) throws {
     let clock = try Running(
-      .respond(meeting.path, "clock"),
-      environment: ["WORMHOLE_FAULTS=open~,q,@1:before:fail=EMFILE"])
+      .respond(meeting.path, "clock"), environment: ["WORMHOLE_FAULTS=\(fault)"])
     _ = try eventually("it has joined") { try clock.output.split(separator: "\n").first }
     #expect(try phone.peer("clock").request(2, as: Int.self, within: .seconds(20)) == 4)
+    #expect(try clock.output.split(separator: "\n").dropFirst() == ["question 2"])
   }
 
   @Test func anAnswerThatCannotBeReadNowComesLater() throws {
     let asker = try Running(
       .request(meeting.path, of: "watch", 21...21, as: "tv", milliseconds: 20_000),
       environment: ["WORMHOLE_FAULTS=open~,a,@1:before:fail=EMFILE"])
+    let outcome = try asker.outcome()
+    #expect(outcome.status == .exited(0))
+    #expect(outcome.output == "asking\ndone\n")
+  }
+
+  /// No other process reads the reply, and the request has ended when the file is found again.
+  @Test func anAnswerWhoseFileCannotBeRemovedCounts() throws {
+    let asker = try Running(
+      .request(meeting.path, of: "watch", 21...21, as: "tv", milliseconds: 20_000),
+      environment: ["WORMHOLE_FAULTS=unlink~,a,+:before:fail=ENOSPC"])
     let outcome = try asker.outcome()
     #expect(outcome.status == .exited(0))
     #expect(outcome.output == "asking\ndone\n")

@@ -175,11 +175,17 @@ final class LiveMailbox: Service {
     container.log(level, text, about: LogSubject(member: home.name))
   }
 
-  /// Returns nil for a file that is gone, or that no process can use; throws if a later read may
-  /// succeed.
+  /// Reads a file and removes it.
+  ///
+  /// A reply counts even if its file stays: a second reply to a request has no effect. All else
+  /// stays unread with its file, which its sender may withdraw.
+  ///
+  /// - Returns: nil for a file that is gone, or that no process can use; throws if a later read may
+  ///   succeed.
   private func content(of name: LiveName) throws(WormholeError) -> [UInt8]? {
     do throws(WormholeError) {
-      switch try container.storage.take(name.text, from: folder) {
+      let mayStay = name.letter.isAnswer
+      switch try container.storage.take(name.text, from: folder, mayStay: mayStay) {
       case .sound(let bytes, _)?: return bytes
       case .damaged(let reason, _)?:
         log(.error, "dropped a message to '\(home.name)': its file is damaged: \(reason)")
@@ -187,7 +193,8 @@ final class LiveMailbox: Service {
       }
     } catch {
       container.log(.error, error, about: LogSubject(member: home.name))
-      guard error.mayPass else { return nil }
+      // On a full disk, some file systems cannot remove a file.
+      guard error.mayPass || error.code == .full else { return nil }
       // The file remains, and no further notice will report it.
       listLater()
       throw error

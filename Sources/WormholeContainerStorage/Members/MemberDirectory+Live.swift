@@ -56,15 +56,19 @@ extension Container {
 
   /// Takes a file out of an open directory: reads and removes the file.
   ///
+  /// - Parameter mayStay: whether the content is returned too if the file cannot be removed; the
+  ///   caller may then find the file again.
   /// - Returns: nil if the file is missing, or another process has removed it in the meantime.
   package func take(
-    _ name: String, from directory: OpenDirectory
+    _ name: String, from directory: OpenDirectory, mayStay: Bool = false
   ) throws(WormholeError) -> FoundFile? {
-    try name.withCName { path throws(WormholeError) in try take(name, path, from: directory) }
+    try name.withCName { path throws(WormholeError) in
+      try take(name, path, from: directory, mayStay)
+    }
   }
 
   private func take(
-    _ name: String, _ path: UnsafePointer<CChar>, from directory: OpenDirectory
+    _ name: String, _ path: UnsafePointer<CChar>, from directory: OpenDirectory, _ mayStay: Bool
   ) throws(WormholeError) -> FoundFile? {
     let found: FoundFile
     do throws(ReadRefusal) {
@@ -77,8 +81,13 @@ extension Container {
       throw refusal
     }
     if case .missing = found { return nil }
-    let isOurs = try naming(
-      "remove", name, ignoring(.noSuchFile, directory.descriptor.unlink(path)) != nil)
-    return isOurs ? found : nil
+    do throws(WormholeError) {
+      let isOurs = try naming(
+        "remove", name, ignoring(.noSuchFile, directory.descriptor.unlink(path)) != nil)
+      return isOurs ? found : nil
+    } catch {
+      guard mayStay else { throw error }
+      return found
+    }
   }
 }
