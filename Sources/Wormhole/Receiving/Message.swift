@@ -100,6 +100,10 @@ public final class Message: Sendable {
   /// A second call does nothing. The call throws, and changes nothing, if another process has
   /// become the member in the meantime and has the message now, or if the member has left and the
   /// message is part of a batch.
+  ///
+  /// If the file system refuses the change, the call throws as well, and may be repeated. A closure
+  /// that throws this error fails its attempt, and the message is redelivered. The exception is the
+  /// last message of a batch: its outcome is then written later, and no message is redelivered.
   public func acknowledge() throws(WormholeError) { try acknowledge(takingNext: false) }
 
   @discardableResult
