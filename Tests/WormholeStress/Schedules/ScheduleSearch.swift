@@ -238,8 +238,8 @@
       }
       guard !harm.isDisjoint(with: [.failures, .losses]) else { return moves }
       let doing = Turnstile.step(at: number).doing
-      if harm.contains(.failures), case .call = doing {
-        moves.append(.fail(process: process, .noSpace))
+      if harm.contains(.failures), let error = doing.failure {
+        moves.append(.fail(process: process, error))
       }
       if harm.contains(.losses), doing == .call(.read) {
         moves.append(.loseNotices(process: process))
@@ -298,15 +298,16 @@
     private func drawnFailure(_ dice: inout Dice) -> Schedule.Entry? {
       let calls = (0..<Turnstile.stepCount).filter { number in
         let choice = Turnstile.choice(at: number)
-        guard case .call = choice.doing, choice.process < rounds.scenario.processes - 1 else {
+        guard choice.doing.failure != nil, choice.process < rounds.scenario.processes - 1 else {
           return false
         }
         return rounds.scenario.isHarmed(choice.process)
       }
       guard !calls.isEmpty else { return nil }
       let step = calls[dice.number(0..<calls.count)]
-      let process = Turnstile.choice(at: step).process
-      return Schedule.Entry(step: step, move: .fail(process: process, .noSpace))
+      let choice = Turnstile.choice(at: step)
+      guard let error = choice.doing.failure else { return nil }
+      return Schedule.Entry(step: step, move: .fail(process: choice.process, error))
     }
 
     /// The last round's order, with each of its turns as a move.

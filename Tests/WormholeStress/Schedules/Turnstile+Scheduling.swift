@@ -29,6 +29,21 @@
           default: .begin
           }
       }
+
+      /// An error that the call can return; nil if the step is no call.
+      ///
+      /// A call that reads does not find the disk full: the library would not expect this to pass.
+      var failure: Errno? {
+        guard case .call(let call) = self else { return nil }
+        let error: Errno =
+          switch call {
+          case .open: .tooManyOpenFiles
+          case .read, .pread, .fstat, .fstatat, .getdents, .fstatfs, .readlink, .ofdquery, .lseek:
+            .inputOutput
+          default: .noSpace
+          }
+        return error
+      }
     }
 
     /// A step of a round, with the player at the step and the player that continued.
@@ -168,6 +183,11 @@
       let clock: Int64
       /// Whether the schedule lets the call fail.
       let isFailed: Bool
+    }
+
+    /// The steps of the round whose calls the schedule has made fail.
+    static var failedSteps: [Step] {
+      (0..<stepCount).filter { choice(at: $0).isFailed }.map { step(at: $0) }
     }
 
     static func step(at number: Int) -> Step {
