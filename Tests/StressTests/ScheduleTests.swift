@@ -220,6 +220,20 @@ struct ScheduleTests {
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
+  /// The call of each step fails, and only what the articles describe may follow.
+  ///
+  /// All steps take minutes; the usual run has time for a part of them.
+  @Test(arguments: Scenario.allCases.filter { $0.drawnHarm.contains(.failures) })
+  func aCallThatFailsBreaksNoPromise(_ scenario: Scenario) throws {
+    let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "4"]
+    let result = try schedules(
+      [
+        "--scenario", scenario.rawValue, "--harm", "failures", "--preemptions", "0",
+        "--drawn", "0", "--jobs", "1",
+      ] + extent)
+    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
+  }
+
   @Test func noMessageIsLostByARemovalInAnyOrder() throws {
     let result = try schedules([
       "--scenario", "members", "--preemptions", "1", "--drawn", "0", "--budget", "60", "--jobs",

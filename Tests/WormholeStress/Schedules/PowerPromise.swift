@@ -28,7 +28,8 @@
 
     private struct Change {
       let process: Int?
-      let isSynced: Bool
+      /// Whether the change is durable once its call returns.
+      var isSynced: Bool
       /// When the process had decided whether to sync the file.
       let begin: Int64
       /// When the next change replaced the value.
@@ -121,6 +122,12 @@
       isUnchecked = true
     }
 
+    /// The call throws `notDurable`: its change is made, and a power cut may undo it.
+    private mutating func noteFailedSync(of process: Int) {
+      let last = changes.lastIndex { $0.process == process && $0.isSynced }
+      if let last { changes[last].isSynced = false }
+    }
+
     private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int) {
       guard choice.player >= 0 else { return }
       processes[choice.player] = choice.process
@@ -130,6 +137,7 @@
       case .call(.fsync):
         let isFolder = Turnstile.step(at: number).path == Self.channel
         syncs[choice.player] = isFolder ? .names : .file(choice.file)
+        if isFolder, choice.isFailed { noteFailedSync(of: choice.process) }
       case .call(.open) where choice.access == .writesName && begins[choice.process] == nil:
         if Turnstile.step(at: number).path.hasSuffix("/next") {
           begins[choice.process] = choice.clock

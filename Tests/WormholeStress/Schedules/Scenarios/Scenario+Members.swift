@@ -190,8 +190,8 @@
       do {
         Note.replied.write(try peer.request(1, as: Int.self, within: .seconds(10)))
       } catch let error where [.unreachable, .rejected].contains(error.code) {
-        // The peer has ended, or has joined and has no handler yet.
-        Note.refused.write(1)
+        // The peer has ended, or has joined and has no handler yet, or cannot write its reply.
+        Note.refused.write(error.code == .rejected ? 2 : 1)
       } catch let error where error.code == .timedOut {
         Note.late.write(1)
       }
@@ -205,12 +205,19 @@
       let handled = values(.received, in: received).filter { $0 % 100 == 1 }
       if handled.count > 1 { return "twice: a request was handled by \(handled)" }
       guard !Turnstile.wasKilled(1) else { return nil }
-      if count(.late, notes) > 0 { return "blocked: the request had no end before its deadline" }
-      if count(.refused, notes) > 0 {
+      // A successor that cannot store its profile is taken for the receiver of the request.
+      let isNameless = Turnstile.failedSteps.contains { $0.path.hasSuffix("profile.plist") }
+      if count(.late, notes) > 0, !isNameless {
+        return "blocked: the request had no end before its deadline"
+      }
+      // A call that has failed is the error of the request.
+      if count(.refused, notes) > 0 || !Turnstile.text(of: 1).isEmpty {
         // The incarnation that was asked may have ended while it handled the request; in `left`,
         // the second one ends only if it is killed.
         let hasLaterEnded = self == .left && Turnstile.wasKilled(0)
-        return handled.contains { $0 > 200 } && !hasLaterEnded
+        let isUnwritten =
+          values(.refused, in: notes[1]) == [2] && !Turnstile.failedSteps.isEmpty
+        return handled.contains { $0 > 200 } && !hasLaterEnded && !isUnwritten
           ? "later: \(handled) has received a request that has failed" : nil
       }
       guard let reply = values(.replied, in: notes[1]).first else { return "unreplied: no end" }

@@ -88,11 +88,12 @@
     /// otherwise.
     ///
     /// The checks of the other scenarios take some consequence of a failed call for a broken
-    /// promise: a message whose acknowledgement fails is redelivered after later ones, and a sync
-    /// that fails leaves a change that is not durable.
+    /// promise: an access that fails leaves its file unchanged, and a record is carried later.
     var drawnHarm: ScheduleSearch.Harm {
       switch self {
-      case .names, .members, .queue: [.kills, .suspensions, .losses, .failures]
+      case .updaters, .power, .takeover, .saves, .several, .repair, .names, .mail, .cancel, .batch,
+        .members, .late, .ask, .left, .queue:
+        [.kills, .suspensions, .losses, .failures]
       default: [.kills, .suspensions, .losses]
       }
     }
@@ -318,7 +319,12 @@
         (message.isRedelivered ? Note.redelivered : .received).write(number)
         try prepare()
         Note.acknowledging.write(number)
-        try message.acknowledge()
+        do {
+          try message.acknowledge()
+        } catch {
+          Note.unacknowledged.write(number)
+          throw error
+        }
         Note.acknowledged.write(number)
         if number == last { isOver.signal { $0 = true } }
       }
@@ -358,11 +364,12 @@
       default: break
       }
       let findings = try container.storage.inspect() + container.inspectMail()
-      let hasKills = (0..<processes).contains { Turnstile.wasKilled($0) }
+      let isHarmed =
+        (0..<processes).contains { Turnstile.wasKilled($0) } || !Turnstile.failedSteps.isEmpty
       for finding in findings where finding.severity == .problem {
         if self == .repair, finding.subject.hasPrefix("damaged/") { continue }
         // The next change removes it. A save waits for a suspended holder no longer than a second.
-        if hasKills || self == .saves, finding.what == "left by an ended process" { continue }
+        if isHarmed || self == .saves, finding.what == "left by an ended process" { continue }
         Note.problem.write(0)
         Turnstile.setText("doctor: \(finding)")
       }
@@ -377,6 +384,7 @@
     case added, version, sent, received, redelivered, acknowledging, acknowledged, cancelling
     case cancelled, outcome, problem, done, partly, first, second, removed, refused, replied, late
     case began, ended, asked, resumed, moved, told, shown, presented, place, returned
+    case unacknowledged
 
     func write(_ value: Int) {
       Turnstile.note(rawValue)
