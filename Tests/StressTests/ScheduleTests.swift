@@ -159,6 +159,7 @@ struct ScheduleTests {
     ("drop-operations", "changes 1 656:kill1", "double: "),
     ("forget-cursor", "talk 1 500:kill1", "twice: "),
     ("forget-record", "talk 1 500:kill2", "error: "),
+    ("any-context", "state 1 217:kill2", "lost: "),
     ("no-rescan-after-overflow", "names 1 177:lose2", "unnoticed: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
