@@ -236,10 +236,10 @@ extension Member {
   ///
   /// The watch continues until it is stopped or the member leaves, even if the program retains the
   /// returned object no longer. Every listener receives each context. No context counts as received
-  /// while there is no listener. The next incarnation receives the context again if the process dies
-  /// while the closure runs, or if the file system refuses, until the member leaves, to rename the
-  /// file as received. After the member has left, no context is received, and a new watch throws
-  /// ``WormholeError/Code-swift.struct/notJoined``.
+  /// while there is no listener. The next incarnation receives the context again if the process
+  /// dies while the closure runs, or if the file system refuses, until the member leaves, to rename
+  /// the file as received. After the member has left, no context is received, and a new watch
+  /// throws ``WormholeError/Code-swift.struct/notJoined``.
   @discardableResult
   public func watchContexts(
     on queue: DispatchQueue? = nil, _ handler: @escaping @Sendable (Context) -> Void

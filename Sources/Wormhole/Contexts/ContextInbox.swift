@@ -7,7 +7,7 @@ internal import WormholeSyscalls
 /// A name shows the state of its context:
 ///
 ///     <from>,next      sent, and not received; a newer one takes its place
-///     <from>,taking    being handled
+///     <from>,taking    being handled, or handled and not renamed yet
 ///     <from>           received last
 enum ContextName {
   static let waitingMark = ",next"
