@@ -5,8 +5,8 @@ import WormholeSyscalls
 
 @testable import WormholeStress
 
-/// P3, P4 and P5: real processes keep the promises in every order of their system calls; and where
-/// a mechanism is missing, an order shows it, the same each time.
+/// P3, P4, P5 and P7: real processes keep the promises in every order of their system calls; and
+/// where a mechanism is missing, an order shows it, the same each time.
 @Suite(.blocking, .notSanitized("about real processes, one thread at a time"))
 struct ScheduleTests {
   private func schedules(
