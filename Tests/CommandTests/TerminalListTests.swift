@@ -53,16 +53,21 @@ import WormholeSyscalls
 
   @Test func theObjectOfAStatusHasTheNumbersOfTheLine() throws {
     try makeDeadLetter()
-    let lines = try stage.run("echo mine >hole/channels/mine; wormhole status").output
-    let line = try #require(lines.split(separator: "\n").first { $0.hasPrefix("doctor\t") })
-    let counts = line.split(separator: "\t").map(String.init)
+    _ = try stage.run("echo mine >hole/channels/mine")
+    var (counts, object): ([String], String) = ([], "")
+    // A status reads values for a fifth of a second: on a busy machine, it leaves some unchecked.
+    try eventually("everything is checked") {
+      let lines = try stage.run("wormhole status").output.split(separator: "\n")
+      let line = try #require(lines.first { $0.hasPrefix("doctor\t") })
+      counts = line.split(separator: "\t").map(String.init)
+      object = try stage.run("wormhole status --json").output
+      return counts.last == "0" && object.contains("\"unchecked\":0,")
+    }
     try #require(counts.count == 4)
     // The foreign file is a note.
     #expect(counts[1] == "1")
     #expect(counts[2] != "0")
-    let object = try stage.run("wormhole status --json").output
     #expect(object.contains("\"notes\":\(counts[2]),"), "\(object)")
-    #expect(object.contains("\"unchecked\":\(counts[3]),"), "\(object)")
     #expect(object.contains(#""problems":[{"finding":"message 'bad' is a dead letter"#))
     #expect(object.contains(#""subject":"members/grave/dead""#), "\(object)")
   }
