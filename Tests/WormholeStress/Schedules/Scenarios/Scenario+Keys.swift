@@ -100,7 +100,7 @@
         $0.begin < $1.begin
       }
       return unlookedClaim() ?? brokenLine(attempts) ?? brokenClaims(attempts, notes)
-        ?? lostJob(notes)
+        ?? brokenEnd(of: Self.line + [Self.other], notes)
     }
 
     private struct Attempt {
@@ -203,20 +203,6 @@
     private static func isKeyedClaim(_ parts: [Substring]) -> Bool {
       guard parts.count > 3, parts[parts.count - 4] == "workers" else { return false }
       return ClaimedName(String(parts[parts.count - 1]))?.name.key != nil
-    }
-
-    private func lostJob(_ notes: [[Pair]]) -> String? {
-      let done = notes.joined().filter { $0.note == .acknowledged }.map(\.value)
-      for job in Self.line + [Self.other] where done.count(where: { $0 == job }) > 1 {
-        return "twice: job \(job) was acknowledged by two workers"
-      }
-      // A process that dies in the call may have acknowledged the job.
-      var unsure: Set<Int> = []
-      for (number, notes) in notes.enumerated() where Turnstile.wasKilled(number) {
-        unsure.formUnion(values(.acknowledging, in: notes))
-      }
-      let wanted = Set(values(.sent, in: notes[0])).subtracting(unsure)
-      return wanted.isSubset(of: done) ? nil : "lost: of \(wanted.sorted()), \(done.sorted())"
     }
   }
 #endif

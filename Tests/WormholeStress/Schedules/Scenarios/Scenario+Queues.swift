@@ -56,7 +56,7 @@
 
     func brokenQueue(_ notes: [[Pair]]) -> String? {
       let deadline = Int(Self.handlingDeadline / .milliseconds(1))
-      var (attempts, done): ([Int: [(begin: Int, end: Int, isMarked: Bool)]], [Int]) = ([:], [])
+      var attempts: [Int: [(begin: Int, end: Int, isMarked: Bool)]] = [:]
       for number in 1...3 {
         var begin = 0
         var current: (job: Int, isMarked: Bool)?
@@ -70,7 +70,6 @@
           case .began: begin = value
           case .received: current = (value, false)
           case .redelivered: current = (value, true)
-          case .acknowledged: done.append(value)
           case .ended: add(until: value)
           default: break
           }
@@ -88,7 +87,13 @@
           return "together: job \(job) at \(next.begin), and another worker had it at \(one.begin)"
         }
       }
-      for job in Self.jobs where done.count(where: { $0 == job }) > 1 {
+      return brokenEnd(of: Self.jobs, notes)
+    }
+
+    /// Each job is acknowledged once.
+    func brokenEnd(of jobs: some Sequence<Int>, _ notes: [[Pair]]) -> String? {
+      let done = notes.joined().filter { $0.note == .acknowledged }.map(\.value)
+      for job in jobs where done.count(where: { $0 == job }) > 1 {
         return "twice: job \(job) was acknowledged by two workers"
       }
       // A process that dies in the call may have acknowledged the job.
