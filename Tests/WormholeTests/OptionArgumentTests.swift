@@ -88,8 +88,8 @@ import WormholeSyscalls
     #expect(mailbox.maximumQueueBytes == 1 << 30 && mailbox.maximumDeadLetters == 1000)
     #expect(mailbox.maximumReceiptBytes == 64 << 20 && mailbox.onFileProgress == nil)
     #expect(options.sharing == .owner && options.durability == .process)
-    #expect(options.lease == LockPolicy.defaultLease && options.timeout == .seconds(30))
-    #expect(options.maximumValueBytes == ContainerOptions.defaultLargestFile)
+    #expect(options.lease == .seconds(1) && options.timeout == .seconds(30))
+    #expect(options.maximumValueBytes == 64 << 20)
     #expect(options.createsIfMissing && options.writerName.hasSuffix("(\(Processes.current))"))
   }
 

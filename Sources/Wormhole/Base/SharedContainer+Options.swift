@@ -15,7 +15,7 @@ public struct Options: Sendable {
   public var durability: Durability
 
   /// The time for which the holder of a lock may be suspended before this process takes the lock
-  /// over; at least a hundredth of a second.
+  /// over; by default one second, at least a hundredth of a second.
   ///
   /// A suspended holder is distinguished from a slow holder, which has ten seconds. If the lease
   /// is below half a second, all programs that share the container should agree on the lease:
@@ -26,8 +26,8 @@ public struct Options: Sendable {
   /// ``WormholeError/Code-swift.struct/timedOut``.
   public var timeout: Duration
 
-  /// The size limit, in bytes, of the file for a value; the file takes about 150 bytes more than
-  /// the value.
+  /// The size limit, in bytes, of the file for a value, by default 64 MiB; the file takes about 150
+  /// bytes more than the value.
   public var maximumValueBytes: Int
 
   /// The options for messages between members.
@@ -86,8 +86,9 @@ public struct Options: Sendable {
   ///
   /// Without a writer's name, the writer is the program with its process ID.
   public init(
-    sharing: Sharing = .owner, durability: Durability = .process, lease: Duration = .seconds(1),
-    timeout: Duration = .seconds(30), maximumValueBytes: Int = 64 << 20,
+    sharing: Sharing = .owner, durability: Durability = .process,
+    lease: Duration = Lease.defaultTime, timeout: Duration = .seconds(30),
+    maximumValueBytes: Int = ContainerOptions.defaultLargestFile,
     mailbox: MailboxOptions = MailboxOptions(), createsIfMissing: Bool = true,
     writerName: String? = nil, log: @escaping LogHook = { _ in }
   ) {

@@ -14,10 +14,10 @@ package typealias CallLater =
   @Sendable (_ moment: Instant, _ call: @escaping @Sendable () -> Void) -> Void
 
 /// Options for opening a container.
-package struct ContainerOptions: Sendable {
+@usableFromInline package struct ContainerOptions: Sendable {
   package var sharing = Sharing.owner
   /// How long a holder's heartbeat may stop before waiters take the lock over.
-  package var lease = LockPolicy.defaultLease
+  package var lease = Lease.defaultTime
   /// How long a running update may hold the lock.
   package var cap = LockPolicy.defaultCap
   /// The largest file that is written or read.
@@ -32,8 +32,8 @@ package struct ContainerOptions: Sendable {
   package var isForReading = false
   package var environment = Environment()
 
-  // The options of the module Wormhole have the same default.
-  package static let defaultLargestFile = 64 << 20
+  /// The size limit if the options of a container state no other.
+  @usableFromInline package static let defaultLargestFile = 64 << 20
 
   package init() {}
 
@@ -41,7 +41,7 @@ package struct ContainerOptions: Sendable {
   ///
   /// A longer lease of this process does not bind other processes: with the default lease they take
   /// a lock over sooner.
-  var shownLease: Duration { min(lease, LockPolicy.defaultLease) }
+  var shownLease: Duration { min(lease, Lease.defaultTime) }
 }
 
 /// The timeout of a call, and a cancellation that may end the wait earlier.

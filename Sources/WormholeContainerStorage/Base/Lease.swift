@@ -1,9 +1,19 @@
 internal import WormholeSyscalls
 
+/// How long the heartbeat of a lock's holder may stop before waiters take the lock over.
+///
+/// Usable from the default arguments of public functions: the initializer of `Options` names the
+/// default time.
+@usableFromInline package enum Lease {
+  /// The lease if the options of a container state no other.
+  ///
+  /// Running holders renew their heartbeat as often as this lease requires, unless theirs is
+  /// shorter.
+  @usableFromInline package static let defaultTime = Duration.seconds(1)
+}
+
 /// How to wait for a lock, and how long to hold it.
 package struct LockPolicy: Sendable {
-  // The initializer of `Options` has the same default lease; a test compares the two.
-  package static let defaultLease = Duration.seconds(1)
   package static let defaultCap = Duration.seconds(10)
 
   /// How long the heartbeat of a holder may stop before waiters supersede the holder; nil: forever.
