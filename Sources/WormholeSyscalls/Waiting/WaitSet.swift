@@ -45,16 +45,3 @@ func millisecondsLeft(until deadline: Instant?) -> CInt {
   let left = (deadline - Instant.now).inNanoseconds
   return left <= 0 ? 0 : CInt(clamping: (left - 1) / 1_000_000 + 1)
 }
-
-/// The two ends of a pipe, both closed on exec.
-package struct Pipe: ~Copyable, Sendable {
-  package let reading: Descriptor
-  package let writing: Descriptor
-
-  package init() throws(Errno) {
-    var ends: [CInt] = [-1, -1]
-    _ = try perform(.pipe) { linux_pipe(&ends) }
-    reading = Descriptor(adopting: ends[0])
-    writing = Descriptor(adopting: ends[1])
-  }
-}

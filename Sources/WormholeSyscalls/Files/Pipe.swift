@@ -2,6 +2,19 @@ import WormholeLibC
 import Synchronization
 internal import WormholeCLinux
 
+/// The two ends of a pipe, both closed on exec.
+package struct Pipe: ~Copyable, Sendable {
+  package let reading: Descriptor
+  package let writing: Descriptor
+
+  package init() throws(Errno) {
+    var ends: [CInt] = [-1, -1]
+    _ = try perform(.pipe) { linux_pipe(&ends) }
+    reading = Descriptor(adopting: ends[0])
+    writing = Descriptor(adopting: ends[1])
+  }
+}
+
 /// A pipe whose two ends are managed by two threads, and closed one after the other.
 ///
 /// Only one thread at a time uses each end.
@@ -17,11 +30,9 @@ package final class SharedPipe: Sendable {
   private let ends: Mutex<Ends>
 
   package init() throws(Errno) {
-    var numbers: [CInt] = [-1, -1]
-    _ = try perform(.pipe) { linux_pipe(&numbers) }
-    (reading, writing) = (numbers[0], numbers[1])
-    ends = Mutex(
-      Ends(reading: Descriptor(adopting: numbers[0]), writing: Descriptor(adopting: numbers[1])))
+    let pipe = try Pipe()
+    (reading, writing) = (pipe.reading.rawValue, pipe.writing.rawValue)
+    ends = Mutex(Ends(reading: pipe.reading, writing: pipe.writing))
   }
 
   package func closeReading() { ends.withLock { $0.reading = nil } }
