@@ -228,7 +228,7 @@ let package = Package(
       ],
       swiftSettings: house),
     .target(
-      name: "PropertyListFuzzing", dependencies: ["WormholePropertyLists", "WormholeSyscalls"],
+      name: "PropertyListFuzzing", dependencies: ["WormholeCTesting", "WormholePropertyLists"],
       path: "Tests/PropertyListFuzzing", swiftSettings: house),
     .executableTarget(
       name: "PropertyListFuzzer", dependencies: ["PropertyListFuzzing"],

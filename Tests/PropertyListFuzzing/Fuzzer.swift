@@ -1,6 +1,6 @@
 import FoundationEssentials
+import WormholeCTesting
 package import WormholePropertyLists
-import WormholeSyscalls
 
 /// Makes hostile files, one for each seed and number, and holds the readers to their promises.
 package struct Fuzzer {
@@ -102,8 +102,8 @@ private struct Yardstick {
 
   /// How much of the processor's time the body takes, which other processes may use in between.
   static func time(_ body: () -> Void) -> Duration {
-    let begin = Clocks.ofThread
+    let begin = testing_time_of_thread()
     body()
-    return .nanoseconds(Clocks.ofThread - begin)
+    return .nanoseconds(testing_time_of_thread() - begin)
   }
 }

@@ -254,3 +254,12 @@ int testing_wait_for_bytes(int descriptor, int milliseconds) {
   struct pollfd poll_one = {.fd = descriptor, .events = POLLIN};
   return poll(&poll_one, 1, milliseconds);
 }
+
+static int64_t read_clock(clockid_t clock) {
+  struct timespec time;
+  if (clock_gettime(clock, &time) == -1) abort();
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int64_t testing_time_of_thread(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+int64_t testing_time_of_process(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }

@@ -75,19 +75,11 @@ package enum Clocks {
 
   /// Nanoseconds since 1970, by the host's clock, which may be wrong.
   package static var sinceEpoch: Int64 { read(CLOCK_REALTIME) }
-
-  /// Processor time of this process, with all of its threads, in nanoseconds.
-  package static var ofProcess: Int64 { read(CLOCK_PROCESS_CPUTIME_ID) }
-
-  /// Processor time of the calling thread, in nanoseconds.
-  package static var ofThread: Int64 { read(CLOCK_THREAD_CPUTIME_ID) }
 }
 
 private func read(_ clock: clockid_t) -> Int64 {
   #if FAULT_POINTS
-    if turnstile_plays() != 0, clock != CLOCK_PROCESS_CPUTIME_ID, clock != CLOCK_THREAD_CPUTIME_ID {
-      return turnstile_clock(clock == CLOCK_REALTIME ? 1 : 0)
-    }
+    if turnstile_plays() != 0 { return turnstile_clock(clock == CLOCK_REALTIME ? 1 : 0) }
   #endif
   var time = timespec()
   let result = clock_gettime(clock, &time)

@@ -2,6 +2,8 @@
 #ifndef WORMHOLE_CTESTING_H
 #define WORMHOLE_CTESTING_H
 
+#include <stdint.h>
+
 /* A copy of this process with copies of its descriptors, which does nothing until it is ended, or
    a minute has passed. Returns its number, or -1. */
 int forking_copy(void);
@@ -49,6 +51,10 @@ int testing_put_back_action(int number);
    that cannot be. */
 int testing_chain_signal(int number);
 int testing_chained_signals(void);
+
+/* The processor time of this thread, or of all threads of this process, in nanoseconds. */
+int64_t testing_time_of_thread(void);
+int64_t testing_time_of_process(void);
 
 /* Has the kernel kill this process when the thread that has started it ends. */
 void testing_end_with_parent(void);
