@@ -202,7 +202,8 @@ let package = Package(
     .executableTarget(
       name: "TestPeer",
       dependencies: [
-        "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage", "WormholeSyscalls",
+        "WormholeCLinux", "WormholeCTesting", "WormholePropertyLists", "WormholeContainerStorage",
+        "WormholeSyscalls",
         "TestSupport",
         "Wormhole",
         "WormholeBridge",

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Wormhole
+import WormholeCLinux
 import WormholeCTesting
 import WormholeContainerStorage
 import WormholeSyscalls
@@ -27,7 +28,7 @@ extension Peer {
   private nonisolated(unsafe) static var purpose = ""
 
   static func inherit(_ directory: String, by way: PeerJob.Copying) throws {
-    if way == .unwiped { ProcessCopy.numberByHand() }
+    if way == .unwiped { linux_number_copies_by_hand() }
     let folder = OpenDirectory(
       try Descriptor.open(path: directory, [.readOnly, .directory]))
     let file = OpenDirectory(try folder.descriptor.open("file", [.readWrite]))

@@ -90,6 +90,7 @@ struct Example: Sendable {
 
   static let good: [Example] = [
     Example(.imports, "import Synchronization"),
+    Example(.imports, "import WormholeCLinux", in: "Tests/TestPeer/Peer+Copies.swift"),
     Example(
       .timers, "let queue = DispatchQueue(label: \"a\")", in: "Sources/WormholeDropIns/A.swift"),
     Example(.timers, "queue.soon(after: .seconds(1)) {}  // not asyncAfter(deadline:)"),

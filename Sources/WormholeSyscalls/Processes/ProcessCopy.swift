@@ -33,9 +33,6 @@ package struct ProcessCopy: Equatable, Sendable {
       false
     #endif
   }
-
-  /// Continues as if the kernel had no memory that it wipes in forked children; for tests.
-  package static func numberByHand() { linux_number_copies_by_hand() }
 }
 
 /// An object of which each process has its own, a forked child included.
