@@ -161,10 +161,6 @@ int linux_fstatfs(int descriptor, struct linux_file_system *into) {
 
 int linux_clone_file(int to, int from) { return ioctl(to, FICLONE, from); }
 
-ssize_t linux_copy_file_range(int from, int to, size_t count) {
-  return copy_file_range(from, NULL, to, NULL, count, 0);
-}
-
 int linux_fallocate(int descriptor, off_t size) { return fallocate(descriptor, 0, 0, size); }
 
 off_t linux_next_data(int descriptor, off_t from) { return lseek(descriptor, from, SEEK_DATA); }

@@ -133,7 +133,6 @@ private let bytesTable: [Row] = [
   },
   Row(.lseek, "nextData(from:)") { _ = try $0.file.nextData(from: 0) },
   Row(.lseek, "nextHole(from:)") { _ = try $0.file.nextHole(from: 0) },
-  Row(.copyRange, "copy(from:count:)") { _ = try $0.other.copy(from: $0.file, count: 10) },
 ]
 
 private let statusTable: [Row] = [

@@ -52,14 +52,6 @@ import WormholeSyscalls
     #expect(try folder.read("file") == "123")
   }
 
-  @Test func copiesWithinTheKernel() throws {
-    let source = try folder.descriptor.open("file", [.readOnly])
-    let copy = try folder.descriptor.open("copy", [.writeOnly, .create], mode: 0o600)
-    #expect(try copy.copy(from: source, count: 100) == 5)
-    #expect(try copy.copy(from: source, count: 100) == 0)
-    #expect(try folder.read("copy") == "12345")
-  }
-
   @Test func knowsItsFileSystem() throws {
     let status = try folder.descriptor.fileSystem()
     #expect(status.type != 0)

@@ -78,7 +78,6 @@ int linux_start_writing(int descriptor);
 
 int linux_fstatfs(int descriptor, struct linux_file_system *into);
 int linux_clone_file(int to, int from);
-ssize_t linux_copy_file_range(int from, int to, size_t count);
 int linux_fallocate(int descriptor, off_t size);
 /* The offset where data, or a hole, begins: at the given offset or behind it. Both calls move the
    current offset. */
@@ -107,13 +106,6 @@ void linux_name_thread(const char *name);
 /* A pointer that each thread stores separately. */
 const void *linux_thread_mark(void);
 void linux_set_thread_mark(const void *mark);
-/* One byte that other processes, or the next process after a death, read as it was stored last. */
-static inline uint8_t linux_load_byte(const void *from) {
-  return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
-}
-static inline void linux_store_byte(void *to, uint8_t byte) {
-  __atomic_store_n((uint8_t *)to, byte, __ATOMIC_RELEASE);
-}
 
 /* The number of this process among its copies. A process never has the number of an ancestor whose
    copy it is, whether fork or a bare clone made the copy. The number is stored in memory that the

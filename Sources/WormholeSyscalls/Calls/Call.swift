@@ -7,7 +7,7 @@ package enum Call: String, CaseIterable, Sendable {
   case open, close, read, pread, write, pwrite, fsync, rename, link, unlink, mkdir
   case rmdir, fstat, fstatat, fchmod, ftruncate, utimensat, flock, ofdlock, ofdquery
   case inotifyInit, inotifyAdd, inotifyRemove, poll, epoll, epollControl, epollWait, eventfd
-  case pipe, getdents, fstatfs, symlink, mknod, readlink, clone, copyRange, fallocate, duplicate
+  case pipe, getdents, fstatfs, symlink, mknod, readlink, clone, fallocate, duplicate
   case lseek, syncRange, spawn, waitpid, socket, connect, receive, send, listen, accept
 }
 

@@ -66,8 +66,8 @@
       case .fstat: .readsStatus
       case .open, .rename, .link, .unlink, .mkdir, .rmdir, .symlink, .mknod: .writesName
       // Closing releases locks.
-      case .write, .pwrite, .fchmod, .ftruncate, .utimensat, .fallocate, .clone, .copyRange,
-        .flock, .ofdlock, .close, .connect, .accept, .send, .receive:
+      case .write, .pwrite, .fchmod, .ftruncate, .utimensat, .fallocate, .clone, .flock, .ofdlock,
+        .close, .connect, .accept, .send, .receive:
         .writesFile
       case .inotifyAdd: .watches
       case .epollWait, .poll: .readsNotices

@@ -124,12 +124,6 @@ extension Descriptor {
     _ = try perform(.clone, on: from) { linux_clone_file(to, from) }
   }
 
-  /// Copies up to `count` bytes inside the kernel, at the current offsets of both files.
-  package func copy(from source: borrowing Descriptor, count: Int) throws(Errno) -> Int {
-    let (to, from) = (try number, try source.number)
-    return try perform(.copyRange, on: from) { linux_copy_file_range(from, to, count) }
-  }
-
   /// Forces the file's content, or the directory's names, to disk.
   package func sync() throws(Errno) {
     let descriptor = try number

@@ -16,13 +16,11 @@ package struct InotifyMask: OptionSet, Sendable {
   package static let attributes = InotifyMask(rawValue: UInt32(IN_ATTRIB))
   package static let selfDeleted = InotifyMask(rawValue: UInt32(IN_DELETE_SELF))
   package static let selfMoved = InotifyMask(rawValue: UInt32(IN_MOVE_SELF))
-  package static let unmounted = InotifyMask(rawValue: UInt32(IN_UNMOUNT))
   package static let ignored = InotifyMask(rawValue: UInt32(IN_IGNORED))
   package static let overflow = InotifyMask(rawValue: UInt32(IN_Q_OVERFLOW))
   package static let onlyDirectory = InotifyMask(rawValue: UInt32(IN_ONLYDIR))
   /// Adds to the events for which the same directory is watched already.
   package static let added = InotifyMask(rawValue: UInt32(IN_MASK_ADD))
-  package static let isDirectory = InotifyMask(rawValue: UInt32(IN_ISDIR))
 
   /// Of an event: the kernel has discarded earlier events.
   package var tellsOfOverflow: Bool { rawValue & UInt32(IN_Q_OVERFLOW) != 0 }
