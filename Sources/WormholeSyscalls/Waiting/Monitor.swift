@@ -74,6 +74,15 @@ public final class Monitor<State>: @unchecked Sendable {
   }
 }
 
+/// A wrapper that stores a closure where a value of any type can be stored, as in a ``Monitor``.
+///
+/// A closure that is itself such a value is wrapped once more at each access.
+package struct Action: Sendable {
+  package let perform: @Sendable () -> Void
+
+  package init(_ perform: @escaping @Sendable () -> Void) { self.perform = perform }
+}
+
 /// The lock and the condition of a monitor.
 @usableFromInline struct MonitorGate: @unchecked Sendable {
   // The C object behind the pointer is made for use by many threads.
