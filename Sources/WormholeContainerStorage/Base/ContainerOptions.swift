@@ -43,21 +43,3 @@ package typealias CallLater =
   /// a lock over sooner.
   var shownLease: Duration { min(lease, Lease.defaultTime) }
 }
-
-/// The timeout of a call, and a cancellation that may end the wait earlier.
-package struct Patience: Sendable {
-  package var deadline: Instant?
-  package var cancellation: CancellationFlag?
-
-  package init(until deadline: Instant? = nil, cancellation: CancellationFlag? = nil) {
-    self.deadline = deadline
-    self.cancellation = cancellation
-  }
-
-  /// The timeout of a call that begins now.
-  package init(within timeout: Duration, cancellation: CancellationFlag? = nil) {
-    self.init(until: .now + timeout, cancellation: cancellation)
-  }
-
-  package static let unlimited = Patience()
-}
