@@ -17,7 +17,7 @@ public struct DarwinNotification: Hashable, Sendable {
   public init(_ name: String) { self.name = name }
 
   /// Notifies all observers; does not wait for them.
-  public func post() throws(WormholeError) { try UserContainer.container().notice(name).post() }
+  public func post() throws(WormholeError) { try SharedOpenings.user().notice(name).post() }
 
   /// Calls a closure whenever the notification is posted, until the returned object is cancelled or
   /// released.
@@ -105,7 +105,7 @@ private final class DarwinObservation: Sendable {
       state.attempt += 1
       return state.attempt
     }
-    let watching = try UserContainer.container().notice(name).watch { [posted] in
+    let watching = try SharedOpenings.user().notice(name).watch { [posted] in
       posted()
     } failure: { [weak self] error in
       DropInLog.tell(.error, error)

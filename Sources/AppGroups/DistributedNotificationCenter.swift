@@ -207,7 +207,7 @@ public final class DistributedNotificationCenter: NSObject, Sendable {
   }
 
   private static func channel() throws(WormholeError) -> Channel<DistributedPosts> {
-    try UserContainer.container().channel("distributed notifications")
+    try SharedOpenings.user().channel("distributed notifications")
   }
 }
 

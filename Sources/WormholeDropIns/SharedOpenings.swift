@@ -26,6 +26,15 @@ package enum SharedOpenings {
     return (try? Descriptor.status(ofPath: location.container)) != nil
   }
 
+  /// Returns the instance of the container that all programs of a user share, whatever groups they
+  /// belong to and whatever WORMHOLE_CONTAINER contains.
+  ///
+  /// State that devices have once for the whole system, such as Darwin notifications, is stored
+  /// there.
+  package static func user() throws(WormholeError) -> SharedContainer {
+    try group(ContainerLocation.userGroup)
+  }
+
   /// Returns the instance of a group's container.
   ///
   /// - Parameter creates: whether a missing container is created.
