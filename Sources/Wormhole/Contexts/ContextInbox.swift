@@ -70,11 +70,7 @@ final class ContextInbox: Service {
 
   func add(_ listener: MemberListener<Context>) throws(WormholeError) {
     try container.storage.checkOwner("watch contexts of", home.name)
-    guard !isClosed else {
-      throw WormholeError(
-        .notJoined, "receive contexts of", home.name, because: "the member has left",
-        hint: "join again")
-    }
+    guard !isClosed else { throw WormholeError.hasLeft(home, "receive contexts of") }
     try naming("watch contexts of", home.name, at: home) { () throws(Errno) in
       try folder.begin { hear throws(Errno) in
         // Listing would make the folder again, although the member's directory may be about to

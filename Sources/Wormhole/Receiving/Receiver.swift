@@ -276,10 +276,7 @@ final class Closures: Sendable {
 extension Mailbox {
   /// Throws if the member has left.
   func checkJoined() throws(WormholeError) {
-    guard isClosed else { return }
-    throw WormholeError(
-      .notJoined, "receive messages of", home.name, because: "the member has left",
-      hint: "join again")
+    if isClosed { throw WormholeError.hasLeft(home, "receive messages of") }
   }
 
   /// The next step of a receiver.

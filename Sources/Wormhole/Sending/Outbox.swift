@@ -159,11 +159,7 @@ final class Outbox: Service {
 
   func add(_ listener: MemberListener<Outcome>) throws(WormholeError) {
     try container.storage.checkOwner("watch outcomes of", home.name)
-    guard !isClosed else {
-      throw WormholeError(
-        .notJoined, "receive outcomes of", home.name, because: "the member has left",
-        hint: "join again")
-    }
+    guard !isClosed else { throw WormholeError.hasLeft(home, "receive outcomes of") }
     try begin()
     state.withLock { state in
       state.listeners[ObjectIdentifier(listener)] = listener

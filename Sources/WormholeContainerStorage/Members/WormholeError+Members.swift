@@ -19,6 +19,12 @@ extension WormholeError {
     guard code == .permissionDenied, let denial = home.denial(of: part) else { return }
     hint = denial
   }
+
+  /// The error of a call that needs a member that has not left.
+  package static func hasLeft(_ home: MemberDirectory, _ operation: String) -> WormholeError {
+    WormholeError(
+      .notJoined, operation, home.name, because: "the member has left", hint: "join again")
+  }
 }
 
 /// Runs `body` on the directory of a member, and gives its error the operation and the subject.
