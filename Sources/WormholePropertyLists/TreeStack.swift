@@ -4,7 +4,7 @@
 struct TreeStack {
   private var frames: [Frame] = []
   private var objects = 0
-  private(set) var result: PropertyListValue?
+  private var result: PropertyListValue?
   let limits: PropertyListLimits
 
   struct Frame {
@@ -68,6 +68,13 @@ struct TreeStack {
     } else {
       frames[last].array.append(value)
     }
+  }
+
+  /// Returns the value of a text that was read up to the cursor.
+  func value(at cursor: TextCursor) throws(PropertyListError) -> PropertyListValue {
+    guard cursor.isAtEnd else { throw cursor.failure("text after the end") }
+    guard let result else { throw cursor.failure("no value") }
+    return result
   }
 
   private mutating func count(at offset: Int) throws(PropertyListError) {

@@ -17,9 +17,7 @@ struct JSONReader {
     }
     repeat { try readItem() } while !stack.isEmpty
     cursor.skipSpace()
-    guard cursor.isAtEnd else { throw cursor.failure("text after the end") }
-    guard let result = stack.result else { throw cursor.failure("no value") }
-    return result
+    return try stack.value(at: cursor)
   }
 
   /// Reads a leaf with the separators behind it, or opens a container.

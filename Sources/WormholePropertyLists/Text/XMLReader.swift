@@ -18,9 +18,7 @@ struct XMLReader {
     guard cursor.skip("</plist") else { throw cursor.failure("more than one value") }
     try endTag()
     try skipIgnored()
-    guard cursor.isAtEnd else { throw cursor.failure("text after the end") }
-    guard let result = stack.result else { throw cursor.failure("no value") }
-    return result
+    return try stack.value(at: cursor)
   }
 
   private mutating func readProlog() throws(PropertyListError) {
