@@ -114,6 +114,31 @@ package struct Output: Sendable {
   }
 }
 
+/// The reports of a change that covers several names.
+///
+/// A report that cannot be written ends the reports, and not the change.
+package struct ChangeReports {
+  private let output: Output
+  private var refusal: (any Error)?
+
+  package init(_ output: Output) { self.output = output.ofDone }
+
+  /// Reports the change of a name.
+  package mutating func write(_ body: (Output) throws -> Void) {
+    guard refusal == nil else { return }
+    do {
+      try body(output)
+    } catch {
+      refusal = error
+    }
+  }
+
+  /// Throws the reason why a report could not be written; called once all names are changed.
+  package func finish() throws {
+    if let refusal { throw refusal }
+  }
+}
+
 /// The reader of standard output has gone: not an error, and the command has nothing left to do.
 package struct ClosedPipe: Error {
   /// The status that the shell reports for a process ended by a write to such a pipe.

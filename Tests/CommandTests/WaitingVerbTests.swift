@@ -308,6 +308,22 @@ struct WaitingVerbTests {
     #expect(outcome.errors.contains("the operation is done, but its result cannot be written"))
   }
 
+  /// All names are changed, as the error states, although the report of the first name is refused.
+  @Test(arguments: ["clear --all --json", "remove channel --older-than 0"])
+  func aReportThatCannotBeWrittenEndsNoChange(_ words: String) throws {
+    let stage = try Stage()
+    let fill = "for name in a b c; do wormhole put $name 1; done"
+    let full = try stage.run("\(fill); wormhole \(words) >/dev/full")
+    #expect(full.status == .exited(70))
+    #expect(full.errors.contains("the operation is done, but its result cannot be written"))
+    #expect(try stage.run("wormhole list").output == "")
+    // The reader has gone before the first report.
+    let line = "{ until [ -e gone ]; do :; done; wormhole \(words); echo $? >status; }"
+    let piped = try stage.run("\(fill); \(line) | { exec <&-; touch gone; }; cat status")
+    #expect(piped.output == "141\n")
+    #expect(try stage.run("wormhole list").output == "")
+  }
+
   @Test func aFullOutputIsTold() throws {
     let stage = try Stage()
     let outcome = try stage.run("wormhole put speed 1 && wormhole get speed >/dev/full")

@@ -29,6 +29,7 @@ extension Verb {
     let container = try invocation.open(create: false)
     let names = invocation.has(.all) ? try container.channels() : invocation.operands
     var failure: WormholeError?
+    var reports = ChangeReports(invocation.output)
     var kept: [(name: String, path: String)] = []
     for name in names {
       let channel = container.channel(name, of: PropertyListValue.self)
@@ -41,7 +42,7 @@ extension Verb {
         failure = failure ?? error
         continue
       }
-      try invocation.output.ofDone.write(change: nil, version, of: name)
+      reports.write { try $0.write(change: nil, version, of: name) }
     }
     // Usually the clear becomes the previous value, in place of an earlier value.
     Container.finishSaving()
@@ -51,6 +52,7 @@ extension Verb {
     }
     invocation.output.tell(kept: kept)
     if let failure { throw failure }
+    try reports.finish()
     return 0
   }
 

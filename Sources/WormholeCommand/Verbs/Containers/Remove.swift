@@ -64,6 +64,7 @@ extension Invocation {
     let latest = Date(sinceEpochNow: Clocks.sinceEpoch).addingTimeInterval(-(age / .seconds(1)))
     var isFound = false
     var failure: WormholeError?
+    var reports = ChangeReports(output)
     for name in try name.map({ [$0] }) ?? container.names(kind) {
       do {
         guard try kind.remove(name, notUsedAfter: latest, from: container) else { continue }
@@ -79,12 +80,14 @@ extension Invocation {
         continue
       }
       isFound = true
-      try output.isJSON
-        ? output.ofDone.write(
-          .removed, ["kind": .string(kind.rawValue), "name": .string(name)])
-        : output.ofDone.write(line: name.inOneLine())
+      reports.write { output in
+        try output.isJSON
+          ? output.write(.removed, ["kind": .string(kind.rawValue), "name": .string(name)])
+          : output.write(line: name.inOneLine())
+      }
     }
     if let failure { throw failure }
+    try reports.finish()
     return isFound || name == nil ? 0 : ExitCode.no.rawValue
   }
 }
