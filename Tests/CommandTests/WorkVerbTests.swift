@@ -110,6 +110,20 @@ import WormholeSyscalls
     #expect(none.errors.contains("no message was handled before the deadline"))
   }
 
+  /// The messages of programs that run at the deadline are in time, as with `receive`.
+  @Test func aProgramThatRunsAtTheDeadlineIsInTime() throws {
+    let fill = "wormhole send --queue jobs one; wormhole send --queue films one"
+    #expect(try stage.done(fill) == "")
+    let work = "wormhole work films --timeout 2 --exec 'sleep 3; no-such-program'"
+    let missing = try stage.start(work)
+    let counted = try stage.run("wormhole work jobs --count 1 --timeout 2 --exec 'sleep 3; cat'")
+    #expect(counted.status == .exited(0), "\(counted.errors)")
+    #expect(counted.output == "one\n")
+    let outcome = try missing.outcome()
+    #expect(outcome.status == .exited(127))
+    #expect(outcome.errors.contains("the message waits for another worker"), "\(outcome.errors)")
+  }
+
   /// Programs that handle their message after the signal have handled it; the others have not, and
   /// no attempt counts.
   @Test func aSignalEndsAWorkerInOrder() throws {

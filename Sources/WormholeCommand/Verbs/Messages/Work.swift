@@ -34,7 +34,8 @@ extension Verb {
         + "output of CMD: the value with the time and a tab before it, or the form F.",
       "With --count, ends once so many messages were handled, and those that are being handled "
         + "then. Exits with 1 if the time limit passes before that, or, without --count, before "
-        + "the first message was handled. Notifies a service manager that has set NOTIFY_SOCKET "
+        + "the first message was handled; a message whose CMD runs at the time limit is in time, "
+        + "and CMD is waited for. Notifies a service manager that has set NOTIFY_SOCKET "
         + "when it can take messages, and its watchdog.",
     ],
     [
@@ -125,8 +126,13 @@ private final class Jobs: Sendable {
     state.wait(until: deadline) { $0.end }
   }
 
+  /// Returns the end after the deadline, once the programs that ran at the deadline have ended.
+  ///
+  /// As with `receive`, the messages of these programs were in time: one of them may have reached
+  /// the count, or its program may be missing.
   func timeUp(_ queue: String) throws -> Int32 {
-    let handled = state.withLock { $0.handled }
+    let (handled, end) = state.withLock { ($0.handled, $0.end) }
+    if let end { return try end.get() }
     if count == nil, handled > 0 { return 0 }
     throw WormholeError(
       .timedOut, "work on queue", queue,
