@@ -80,6 +80,21 @@ import WormholeSyscalls
     #expect(try reader.outcome().output == "film\tM\nlater\tnow\n")
   }
 
+  /// A script takes the status 1 for a value that was never put.
+  @Test(arguments: ["bad no", "no bad"])
+  func aMissingValueHidesNoDamagedOne(_ channels: String) throws {
+    try check("wormhole put film M && wormhole put bad 1 && rm -f hole/channels/bad/kept.plist")
+    try check("echo damaged >new && mv new hole/channels/bad/value.plist")
+    let outcome = try stage.run("wormhole get film \(channels)")
+    #expect(outcome.status == .exited(65))
+    #expect(outcome.output == "film\tM\n")
+    #expect(outcome.errors.contains("cannot read channel 'bad': "))
+    #expect(outcome.errors.contains("cannot read channel 'no': the channel has no value"))
+    let quiet = try stage.run("wormhole get \(channels) --quiet")
+    #expect(quiet.status == .exited(65))
+    #expect(quiet.errors.hasPrefix("wormhole: cannot read channel 'bad': "))
+  }
+
   @Test func aNumberIsPutAsOne() throws {
     for (text, printed) in [("88", "88"), ("-0.5", "-0.5"), ("18446744073709551615", nil)] {
       try check(

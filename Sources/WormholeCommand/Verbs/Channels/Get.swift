@@ -37,19 +37,28 @@ extension Verb {
     let container = try invocation.open(create: invocation.has(.wait)) {
       $0.isForReading = !invocation.has(.wait)
     }
-    var failure: (any Error)?
+    var failure: Failure?
     for name in try invocation.channels(in: container) {
       do {
         try invocation.print(name, in: container, form, until: deadline)
       } catch let error as WormholeError where form == .line {
         // The other channels may be readable.
-        if let before = failure { invocation.output.tell(Failure(before)) }
-        failure = error
+        var (told, last) = (failure, Failure(error))
+        // The status 1 states that a value is missing, and must not hide that another is damaged.
+        if let before = failure, last.isStatusOfNo, !before.isStatusOfNo {
+          (told, last) = (last, before)
+        }
+        if let told { invocation.output.tell(told) }
+        failure = last
       }
     }
     if let failure { throw failure }
     return 0
   }
+}
+
+extension Failure {
+  fileprivate var isStatusOfNo: Bool { status == ExitCode.no.rawValue }
 }
 
 /// How `get` prints.
