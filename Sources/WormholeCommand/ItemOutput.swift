@@ -126,11 +126,14 @@ final class ItemOutput: Sendable {
   /// Ends the output as soon as its reader has gone, and not only with the next line.
   private func watchReader() throws {
     let state = state
+    try Self.watchReader { state.signal { $0.end = $0.end ?? .failure(ClosedPipe()) } }
+  }
+
+  /// Calls a closure as soon as the reader of standard output has gone.
+  static func watchReader(_ gone: @escaping @Sendable () -> Void) throws {
     try naming("watch", "standard output") { () throws(Errno) in
       try Thread("reader") {
-        if (try? StandardStream.output.waitUntilBroken()) != nil {
-          state.signal { $0.end = $0.end ?? .failure(ClosedPipe()) }
-        }
+        if (try? StandardStream.output.waitUntilBroken()) != nil { gone() }
       }.detach()
     }
   }

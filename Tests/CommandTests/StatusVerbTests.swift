@@ -128,6 +128,13 @@ import WormholeSyscalls
     #expect(refused.status == .exited(64))
   }
 
+  /// Also while no lock is held, and no line is written.
+  @Test(arguments: ["--locks --json", "--locks", "--json", ""])
+  func itEndsWithItsReader(_ options: String) throws {
+    let line = "timeout 30 wormhole status --watch --interval 0.1 \(options); echo $? >ended"
+    #expect(try stage.run("{ \(line); } | true; cat ended").output == "141\n")
+  }
+
   @Test(arguments: [nil, 2, 15] as [Int32?])
   func inATerminalItIsAPage(_ signal: Int32?) throws {
     _ = try stage.run("wormhole send --to watch one")

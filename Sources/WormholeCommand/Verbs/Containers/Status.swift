@@ -81,9 +81,14 @@ extension Invocation {
   fileprivate func repeatStatus(
     _ container: SharedContainer, every interval: Duration
   ) throws -> Int32 {
+    let isUnread = Monitor(false)
+    // A list without a held lock writes nothing that would fail.
+    try ItemOutput.watchReader { isUnread.signal { $0 = true } }
     while true {
       try writeStatus(container)
-      Thread.pause(interval)
+      guard isUnread.wait(until: .now + interval, { $0 ? true : nil }) == nil else {
+        throw ClosedPipe()
+      }
       // An object or a list of locks needs no separation.
       if !output.isJSON { try output.write(line: "") }
     }
