@@ -112,8 +112,8 @@ extension WCSession {
   private var outstanding: [Transfer] {
     guard let connection else { return [] }
     let transfers = connection.transfers
-    // After a failure, the next access to the property tries again.
-    DropInLog.attempt {
+    // After a longer failure, the next access to the property tries again.
+    SilentCall.attempt {
       try transfers.complete { () throws(WormholeError) in try connection.peer.pendingMessages }
     }
     return transfers.all.filter(\.core.isTransferring)

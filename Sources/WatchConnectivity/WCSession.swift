@@ -250,14 +250,14 @@ public class WCSession: NSObject, @unchecked Sendable {
     guard part?.role == .phone, let pairing = state.withLock({ $0.opened })?.pairing,
       let watch = pairingState?.active
     else { return nil }
-    let directory = DropInLog.attempt { try pairing.directory(of: watch) } ?? nil
+    let directory = SilentCall.attempt { try pairing.directory(of: watch) } ?? nil
     return directory.map { URL(fileURLWithPath: $0, isDirectory: true) }
   }
 
   /// Whether content has arrived that the delegate has not received yet.
   public var hasContentPending: Bool {
     guard let connection else { return false }
-    return DropInLog.attempt { try connection.hasContentPending } ?? false
+    return SilentCall.attempt { try connection.hasContentPending } ?? false
   }
 }
 

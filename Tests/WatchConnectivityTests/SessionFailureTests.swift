@@ -85,6 +85,26 @@ import WormholeSyscalls
     FaultPoints.with([pairing]) { #expect(sides.phone.isPaired) }
   }
 
+  /// An app would end its background task before all content has arrived, transfer again what is in
+  /// transfer, or have no directory for its watch.
+  @Test func whatTheSystemRefusesToListOnceIsListedAgain() throws {
+    let sides = try TwoSides()
+    // Out of range all content waits, and the watch claims none.
+    try sides.pairing.setInRange(false)
+    try sides.activatePhone()
+    try sides.activateWatch()
+    sides.phone.transferUserInfo(["n": 1])
+    let inbox = FaultRule(.getdents, path: "watch.watch/inbox", .fail(.tooManyOpenFiles))
+    FaultPoints.with([inbox]) { #expect(sides.watch.hasContentPending) }
+    try sides.restartPhone()
+    try sides.activatePhone()
+    FaultPoints.with([inbox]) {
+      #expect(sides.phone.outstandingUserInfoTransfers.map { $0.userInfo["n"] as? Int } == [1])
+    }
+    let directory = FaultRule(.mkdir, path: "watches", .fail(.inputOutput))
+    FaultPoints.with([directory]) { #expect(sides.phone.watchDirectoryURL != nil) }
+  }
+
   @Test func aComplicationTransferThatCannotBeStoredTakesNothingOfTheBudget() throws {
     let sides = try TwoSides { $0.complicationBudget = 2 }
     try sides.pairing.setComplication(enabled: true)
