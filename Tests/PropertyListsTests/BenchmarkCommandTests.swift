@@ -95,16 +95,34 @@ struct BenchmarkCommandTests {
   @Test func theStartOfANamedCommandIsMeasured() throws {
     let folder = try TemporaryDirectory()
     defer { withExtendedLifetime(folder) {} }
-    let command = folder.path + "/command"
-    let script = Data("#!/bin/sh\necho eighty-eight\n".utf8)
-    #expect(
-      FileManager.default.createFile(
-        atPath: command, contents: script, attributes: [.posixPermissions: 0o755]))
+    let command = script("echo eighty-eight", in: folder)
     let result = try Self.run(["--small", "--once", "--json", "--command", command, "start"])
     #expect(result.status == .exited(0), "\(result.errors)")
     let conditions = try fields(of: result.output)["conditions"] as? String
     #expect(conditions?.hasSuffix(command) == true)
     #expect(try Self.run(["--command"]).status == .exited(64))
+  }
+
+  /// Files that other programs have deleted in the temporary directory cost a workload no time.
+  @Test func theDirectoryOfAWorkloadIsFarFromOthers() throws {
+    let folder = try TemporaryDirectory(isPlain: true)
+    let subject = "the place of a workload"
+    defer { withExtendedLifetime(folder) {} }
+    guard try folder.descriptor.fileSystem().type == 0xEF53 else {
+      return skip(subject, because: "the temporary directory is not on ext4")
+    }
+    guard Programs.installed("lsattr") != nil else { return skip(subject, missing: "lsattr") }
+    let command = script(
+      "lsattr -d \"${0%/*}/..\" >'\(folder.path)/attributes'; echo eighty-eight", in: folder)
+    let result = try Self.run(
+      ["--small", "--once", "--command", command, "start"],
+      environment: ["TMPDIR=\(folder.path)"])
+    #expect(result.status == .exited(0), "\(result.errors)")
+    let attributes = try folder.read("attributes")
+    let flags = attributes.prefix { $0 != " " }
+    #expect(flags.contains("T"), "\(attributes)")
+    let left = try folder.descriptor.names().filter { $0.hasPrefix("wormhole-bench-") }
+    #expect(left.isEmpty)
   }
 
   @Test func theLargePutToWatchIsMeasuredUnboundToo() throws {
@@ -182,7 +200,19 @@ struct BenchmarkCommandTests {
     return try #require(object as? [String: Any])
   }
 
-  private static func run(_ arguments: [String]) throws -> ProcessOutcome {
-    try TestSupport.run(Programs.built("wormhole-bench"), arguments)
+  /// Makes a program of the given commands, and returns its path.
+  private func script(_ commands: String, in folder: TemporaryDirectory) -> String {
+    let path = folder.path + "/command"
+    #expect(
+      FileManager.default.createFile(
+        atPath: path, contents: Data("#!/bin/sh\n\(commands)\n".utf8),
+        attributes: [.posixPermissions: 0o755]))
+    return path
+  }
+
+  private static func run(
+    _ arguments: [String], environment: [String] = []
+  ) throws -> ProcessOutcome {
+    try TestSupport.run(Programs.built("wormhole-bench"), arguments, environment: environment)
   }
 }

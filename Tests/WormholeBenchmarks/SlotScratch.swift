@@ -5,24 +5,35 @@ import WormholePropertyLists
 
 /// A directory with a container of the library and a slot of the baseline; removed with its last
 /// user.
+///
+/// To create a file, ext4 without a journal searches a group of inodes from its start, and skips
+/// each inode whose file was deleted within the last minute. Directories with the same parent share
+/// a group. In the temporary directory itself, the deletions of other programs would slow down
+/// every workload.
 final class Scratch {
   let path: String
-  private let isOwner: Bool
+  /// The directory to remove, the parent of the path; nil if another process removes it.
+  private let parent: String?
 
   init() throws {
-    path = NSTemporaryDirectory() + "/wormhole-bench-" + UUID().uuidString
-    isOwner = true
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    let id = UUID().uuidString
+    let parent = NSTemporaryDirectory() + "/wormhole-bench-" + id
+    // Ext4 derives the group from the name. The name is short for the sockets in the directory.
+    path = "\(parent)/\(id.prefix(8))"
+    self.parent = parent
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    _ = floor_spread(parent)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
   }
 
   /// Shares the directory of another process, which removes the directory.
   init(sharing path: String) {
     self.path = path
-    isOwner = false
+    parent = nil
   }
 
   deinit {
-    if isOwner { try? FileManager.default.removeItem(atPath: path) }
+    if let parent { try? FileManager.default.removeItem(atPath: parent) }
   }
 
   func slot() throws -> Slot {

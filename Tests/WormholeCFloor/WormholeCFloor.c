@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,6 +162,20 @@ int64_t floor_hear(struct floor_bell *bell, int64_t after) {
     if (read(bell->notices, notices, sizeof notices) <= 0 || read_value(&slot) == -1) return -1;
     if (value.number > after) return value.number;
   }
+}
+
+int floor_spread(const char *directory) {
+  int opened = open(directory, O_RDONLY | O_DIRECTORY | always);
+  if (opened == -1) return -1;
+  /* The numbers of the calls are those of a long, but the kernel copies an int. */
+  int flags = 0;
+  int failed = ioctl(opened, FS_IOC_GETFLAGS, &flags) == -1;
+  flags |= FS_TOPDIR_FL;
+  failed = failed || ioctl(opened, FS_IOC_SETFLAGS, &flags) == -1;
+  int error = errno;
+  close(opened);
+  errno = error;
+  return failed ? -1 : 0;
 }
 
 int floor_pin(int processor) {

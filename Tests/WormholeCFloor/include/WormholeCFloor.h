@@ -48,6 +48,9 @@ int floor_ring(struct floor_bell *bell, int64_t number);
 /* Waits for notices until the number is greater than `after`, and returns the number; -1 for an
    error. */
 int64_t floor_hear(struct floor_bell *bell, int64_t after);
+/* Has ext4 place each new directory of the given directory far from the others. Other file systems
+   may refuse. */
+int floor_spread(const char *directory);
 /* Binds all threads of the process to one processor; a negative number removes the binding. */
 int floor_pin(int processor);
 /* Returns the last processor on which the calling thread may run; -1 for an error. */
