@@ -136,6 +136,32 @@ import WormholeSyscalls
     #expect(try machines.names("there/members").contains("al") == wantsOutcome)
   }
 
+  /// The bridge of the former home is killed after it has given the return a number.
+  ///
+  /// A second return would arrive while the message is in transit to the new home, which would get
+  /// the message twice.
+  @Test func aMessageIsReturnedOnceAlthoughTheBridgeIsKilled() throws {
+    let third = "000000000000000c"
+    try machines.send(1) { $0.wantsOutcome = true }
+    let bundles = try machines.published()
+    try machines.opened().there.residents.move("bob", to: third)
+    try machines.receive(bundles)
+    #expect(try machines.opened().there.published().flatMap(\.entries).map(\.kind) == [.returned])
+    machines.kill()
+    let here = try machines.opened().here
+    here.residents.formerHomes = { _ in [TwoMachines.thereName] }
+    try here.residents.move("bob", to: third)
+    try machines.settle()
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+    let onward = try OutFlow(to: third, here.residents)
+    _ = try onward.collect(from: here.residents.all(on: third))
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+    try machines.settle()
+    #expect(try machines.opened().there.published() == [])
+    #expect(try machines.names("here/members/bob/inbox") == [])
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+  }
+
   /// What another machine states is no proof that a copy of this container exists.
   @Test func aBundleOnTheServersShowsACopy() throws {
     try machines.send(1)

@@ -62,7 +62,7 @@ extension OutFlow {
       try proxy.forget(name, status)
       touched[proxy.resident] = proxy
     case (.outcome, .refusal(let file)), (.returned, .refusal(let file)):
-      try folder.remove(file)
+      try refusals.remove(file)
     case (.context, _): try settleContext(entry)
     case (.worked, .worked(let file)): try jobs?.settle(file, of: entry.receiver)
     case (.outcome, _), (.cancellation, _), (.returned, _), (.piece, _), (.dropped, _), (.job, _),

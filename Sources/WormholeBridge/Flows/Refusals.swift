@@ -87,6 +87,15 @@ package final class Refusals {
       isQueue: message.isQueue)
   }
 
+  /// Removes the file of a confirmed outcome or return.
+  ///
+  /// If an earlier process has made the record of its number, the outcome waits here, too. Under a
+  /// second number, a return would take the message away from the new home.
+  func remove(_ file: String) throws(WormholeError) {
+    try folder.remove(file)
+    waiting.removeAll { $0.source == .refusal(file) }
+  }
+
   func makeDurable() throws(WormholeError) { try folder.makeDurable() }
 }
 
