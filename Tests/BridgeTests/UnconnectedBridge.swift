@@ -14,9 +14,11 @@ final class UnconnectedBridge {
   let bridge: Bridge
 
   /// - Parameter servers: the servers, for a test that lets the bridge run.
-  init(_ path: String, _ servers: String = "nats://127.0.0.1:1") throws {
+  init(
+    _ path: String, _ servers: String = "nats://127.0.0.1:1", options: Options = Options()
+  ) throws {
     self.path = path
-    container = try SharedContainer(directory: path)
+    container = try SharedContainer(directory: path, options: options)
     let news = try BridgeNews()
     let lock = try #require(try BridgeLock.take(container, news))
     var settings = Bridge.Settings(group: "g", address: try RelayAddress(servers))

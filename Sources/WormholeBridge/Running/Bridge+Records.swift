@@ -104,7 +104,7 @@ extension Bridge {
     if !given.contains(subjects.machineRecord(place.machine)) { recorded = nil }
   }
 
-  private func take(_ message: StreamMessage, _ subjects: Subjects) {
+  func take(_ message: StreamMessage, _ subjects: Subjects) {
     switch subjects.record(message.subject) {
     case .machine(let machine):
       guard let record = MachineRecord(message.payload) else { return }
@@ -116,7 +116,7 @@ extension Bridge {
       // After a reconnect the same record is read again, long after it was stored.
       guard record.nonce == nonce, clockRecord != message.sequence else { return }
       clockRecord = message.sequence
-      clockOffset = Int64(clamping: message.timestamp) &- now
+      bootTime = Int64(clamping: message.timestamp) &- sinceBoot
     case .member(let member):
       homes[member] = Home(message)
       if homes[member]?.machine != place.machine { link?.claims.remove(member) }
@@ -129,7 +129,15 @@ extension Bridge {
     }
   }
 
+  // MARK: Clocks
+
   var now: Int64 { container.storage.options.environment.sinceEpoch() }
+
+  private var sinceBoot: Int64 { container.storage.options.environment.sinceBoot() }
+
+  /// The servers' clock less this machine's, in nanoseconds; nil until the servers have stored the
+  /// record of this start.
+  var clockOffset: Int64? { bootTime.map { $0 &+ sinceBoot &- now } }
 
   // MARK: The machine's own record
 

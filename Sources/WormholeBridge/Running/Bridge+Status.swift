@@ -76,7 +76,8 @@ extension Bridge {
     ]
     if let trouble { list["trouble"] = .string(trouble) }
     if let end { list["trouble"] = .string(end.description) }
-    if let clockOffset { list["clock"] = .real(Double(clockOffset) / 1e9) }
+    // Two readings of the clocks differ a little without a change of the status.
+    if let clockOffset { list["clock"] = .real(Double(clockOffset / 100_000_000) / 10) }
     if let version = link?.connection.server.version {
       list["version"] = .string(version.description)
     }

@@ -113,9 +113,11 @@ package final class Bridge {
   /// The subject of the latest publish that has failed, and the trouble that was noted of it.
   var unpublished: (subject: String, trouble: String)?
   var link: ServerLink?
-  /// The servers' clock less this machine's, in nanoseconds.
-  var clockOffset: Int64?
-  /// The sequence number of the record that the offset is from.
+  /// When this machine started, by the servers' clock, in nanoseconds since 1970.
+  ///
+  /// Setting the machine's clock does not change the value.
+  var bootTime: Int64?
+  /// The sequence number of the record that the time is from.
   var clockRecord: UInt64?
   private var wasReady = false
   private var hasStarted = false
