@@ -41,11 +41,21 @@ import WormholeSyscalls
   /// would have expired, and each request would be too late.
   @Test(arguments: [-3600, 3600] as [Int64])
   func theServersClockIsKnownWhenThisClockIsSet(_ seconds: Int64) throws {
+    one.bridge.claimed = .now
     try record(1)
     let before = try #require(one.bridge.clockOffset)
     #expect(abs(before) < 60_000_000_000)
     error.withLock { $0 = seconds * 1_000_000_000 }
     let after = try #require(one.bridge.clockOffset)
     #expect(abs(after + seconds * 1_000_000_000) < 60_000_000_000)
+  }
+
+  /// The connection was lost before the record was read, and returned much later.
+  @Test func theClockIsNotReadFromARecordThatIsReadLate() throws {
+    try record(1)
+    #expect(one.bridge.clockOffset == nil)
+    one.bridge.claimed = .now
+    try record(2)
+    #expect(one.bridge.clockOffset != nil)
   }
 }

@@ -29,6 +29,18 @@ import WormholeSyscalls
     #expect(!scene.link.isServing && !scene.link.isClaiming)
   }
 
+  /// The record was read too late to show the servers' clock.
+  @Test func aStartIsRecordedAgainUntilTheClockIsKnown() throws {
+    let (bridge, link) = (scene.one.bridge, scene.link)
+    try bridge.place.begin(after: nil, nonce: bridge.nonce, bridge.folder)
+    bridge.recorded = (MachineRecord(generation: 1, nonce: bridge.nonce), 1)
+    try bridge.claimPlace(link, .now)
+    #expect(link.isClaiming && !link.isServing && bridge.claimed > .longAgo)
+    (link.isClaiming, bridge.bootTime) = (false, 0)
+    try bridge.claimPlace(link, .now)
+    #expect(!link.isClaiming && link.isServing && bridge.end == nil)
+  }
+
   /// An operator names a second machine before the first one has the channel.
   @Test func aChannelMovesToTheMachineThatWasNamedLast() throws {
     let (bridge, container) = (scene.one.bridge, scene.one.container)

@@ -12,6 +12,8 @@ internal import WormholeSyscalls
 extension Bridge {
   /// How long the records of this machine may be older than those of another machine.
   static let longestLag = Duration.seconds(60)
+  /// How long a claim may take.
+  private static let claimTime = Duration.seconds(10)
 
   func askForDeployment(_ link: ServerLink, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
@@ -113,8 +115,10 @@ extension Bridge {
         return
       }
       recorded = (record, message.sequence)
-      // After a reconnect the same record is read again, long after it was stored.
-      guard record.nonce == nonce, clockRecord != message.sequence else { return }
+      // After a reconnect, the bridge may read the record long after the claim.
+      guard record.nonce == nonce, clockRecord != message.sequence,
+        Instant.now - claimed < Self.claimTime
+      else { return }
       clockRecord = message.sequence
       bootTime = Int64(clamping: message.timestamp) &- sinceBoot
     case .member(let member):
@@ -145,7 +149,8 @@ extension Bridge {
   func claimPlace(_ link: ServerLink, _ now: Instant) throws(WormholeError) {
     guard let reader = link.records, reader.isCaughtUp, !link.isClaiming else { return }
     if let found = recorded?.record {
-      if found.nonce == nonce {
+      // Without the servers' time, the bridge stores a further record.
+      if found.nonce == nonce, bootTime != nil {
         link.retry = nil
         if !link.isServing { begin(link) }
         return
@@ -177,11 +182,12 @@ extension Bridge {
     }
     guard link.retry ?? now <= now, let subjects = link.subjects else { return }
     (link.isClaiming, link.isServing, link.retry) = (true, false, nil)
+    claimed = now
     try place.begin(after: recorded?.record, nonce: nonce, folder)
     let record = MachineRecord(generation: place.generation, nonce: nonce)
     let subject = subjects.machineRecord(place.machine)
     link.jetStream.publish(
-      subject, id: nil, expectedLast: recorded?.sequence ?? 0, record.bytes, within: .seconds(10)
+      subject, id: nil, expectedLast: recorded?.sequence ?? 0, record.bytes, within: Self.claimTime
     ) { [weak self, weak link] result in
       link?.isClaiming = false
       // The reader shows the present record, whichever bridge has written the record.

@@ -119,6 +119,8 @@ package final class Bridge {
   var bootTime: Int64?
   /// The sequence number of the record that the time is from.
   var clockRecord: UInt64?
+  /// When the bridge has last sent the record of its start to the servers.
+  var claimed = Instant.longAgo
   private var wasReady = false
   private var hasStarted = false
   var hasCheckedRights = false
