@@ -241,8 +241,15 @@ import WormholeSyscalls
     let answered = Result<Void, RelayFailure>.success(())
     one.bridge.note(publish: answered, on: "whs.other")
     #expect(one.bridge.trouble != nil)
+    // Refused claims are not repeated at once.
+    #expect(link.nextHomeClaim > .longAgo)
+    link.nextHomeClaim = .distantFuture
+    one.bridge.claimHomes(link)
+    one.bridge.claim(channel: "seats", link, try #require(link.subjects))
+    #expect(link.claims.isEmpty && one.bridge.channels.claims.isEmpty)
     scene.server.script = { _ in nil }
     scene.server.stored = "whs."
+    link.nextHomeClaim = .longAgo
     one.bridge.claimHomes(link)
     try scene.serve("the trouble is over") { one.bridge.trouble == nil }
   }

@@ -127,16 +127,16 @@ extension Bridge {
       }
       return
     }
-    guard !channels.claims.contains(name), let subject = try? subjects.channelRecord(name) else {
-      return
-    }
+    guard !channels.claims.contains(name), link.nextHomeClaim <= .now,
+      let subject = try? subjects.channelRecord(name)
+    else { return }
     channels.claims.insert(name)
     link.jetStream.publish(
       subject, expectedLast: home?.sequence ?? 0, Home.bytes(place.machine, after: home),
       within: .seconds(10)
-    ) { [weak self] result in
+    ) { [weak self, weak link] result in
       if case .failure = result { self?.channels.claims.remove(name) }
-      self?.note(publish: result, on: subject)
+      self?.note(claim: result, on: subject, link)
     }
   }
 

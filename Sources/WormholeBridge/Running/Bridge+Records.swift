@@ -14,6 +14,8 @@ extension Bridge {
   static let longestLag = Duration.seconds(60)
   /// How long a claim may take.
   private static let claimTime = Duration.seconds(10)
+  /// Full servers refuse a claim at once.
+  private static let claimPause = Duration.seconds(1)
 
   func askForDeployment(_ link: ServerLink, _ now: Instant) {
     guard !link.isAskingForDeployment, link.retry ?? now <= now else { return }
@@ -225,7 +227,9 @@ extension Bridge {
 
   /// Claims the names of this machine's members that no machine has.
   func claimHomes(_ link: ServerLink) {
-    guard link.records?.isCaughtUp == true, let subjects = link.subjects else { return }
+    guard link.records?.isCaughtUp == true, let subjects = link.subjects,
+      link.nextHomeClaim <= .now
+    else { return }
     for name in locals.keys where home(of: name) == nil && !link.claims.contains(name) {
       guard let subject = try? subjects.memberRecord(name) else { continue }
       link.claims.insert(name)
@@ -234,9 +238,17 @@ extension Bridge {
         Home.bytes(place.machine, after: homes[name]), within: .seconds(10)
       ) { [weak self, weak link] result in
         if case .failure = result { link?.claims.remove(name) }
-        self?.note(publish: result, on: subject)
+        self?.note(claim: result, on: subject, link)
       }
     }
+  }
+
+  /// Notes the end of a claim: after a failure, the next claim waits.
+  func note<Success>(
+    claim result: Result<Success, RelayFailure>, on subject: String, _ link: ServerLink?
+  ) {
+    if case .failure = result { link?.nextHomeClaim = .now + Self.claimPause }
+    note(publish: result, on: subject)
   }
 
   /// Makes the container agree with a member's home, or notes why it cannot.

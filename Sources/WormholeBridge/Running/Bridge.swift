@@ -342,6 +342,8 @@ final class ServerLink {
   var nextBeat = Instant(nanoseconds: 0)
   /// Homes that are being claimed.
   var claims: Set<String> = []
+  /// When homes of members and channels may be claimed after the servers have refused a claim.
+  var nextHomeClaim = Instant.longAgo
   /// The subjects of the records since the reader's restart with the number.
   var given: (restarts: Int, subjects: Set<String>) = (0, [])
   /// The greatest position of a record that was read.
