@@ -29,6 +29,16 @@ import WormholeSyscalls
     #expect(!scene.link.isServing && !scene.link.isClaiming)
   }
 
+  /// Receiving programs may free space.
+  @Test func aStartWaitsForSpaceOnTheDisk() throws {
+    let (bridge, link) = (scene.one.bridge, scene.link)
+    let rule = FaultRule(.rename, path: "place.plist", persistent: true, .fail(.noSpace))
+    try FaultPoints.with([rule]) { try bridge.claimPlace(link, .now) }
+    #expect(bridge.trouble?.contains("place.plist") == true && !link.isClaiming)
+    try bridge.claimPlace(link, try #require(link.retry))
+    #expect(link.isClaiming)
+  }
+
   /// The record was read too late to show the servers' clock.
   @Test func aStartIsRecordedAgainUntilTheClockIsKnown() throws {
     let (bridge, link) = (scene.one.bridge, scene.link)

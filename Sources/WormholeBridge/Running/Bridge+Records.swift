@@ -185,7 +185,14 @@ extension Bridge {
     guard link.retry ?? now <= now, let subjects = link.subjects else { return }
     (link.isClaiming, link.isServing, link.retry) = (true, false, nil)
     claimed = now
-    try place.begin(after: recorded?.record, nonce: nonce, folder)
+    do throws(WormholeError) {
+      try place.begin(after: recorded?.record, nonce: nonce, folder)
+    } catch {
+      // Receiving programs may free space: the bridge waits, as a flow does.
+      guard error.code == .full else { throw error }
+      (link.isClaiming, link.retry) = (false, now + .seconds(1))
+      return note(trouble: "\(error)")
+    }
     let record = MachineRecord(generation: place.generation, nonce: nonce)
     let subject = subjects.machineRecord(place.machine)
     link.jetStream.publish(
