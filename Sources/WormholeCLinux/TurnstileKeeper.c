@@ -68,19 +68,32 @@ static int fork_players(void) {
   return 0;
 }
 
-static void end_process(int32_t number) {
+/* The killed processes that are not collected yet: one of the round before, and all of a round. */
+static pid_t killed[1 + turnstile_max_processes];
+static int32_t killed_count;
+
+static void kill_process(int32_t number) {
   struct process *process = &turnstile_world->processes[number];
   if (process->number <= 0) return;
   kill(process->number, SIGKILL);
-  /* Once it is collected, its locks are free. */
-  while (waitpid(process->number, NULL, 0) == -1 && errno == EINTR) {}
+  killed[killed_count++] = process->number;
   process->number = 0;
+}
+
+/* Once a process is collected, its locks are free. The kernel lets a process with a watch wait for
+   milliseconds before the process ends. Processes wait at the same time if all are killed before
+   the first one is collected. */
+static void collect(void) {
+  for (int32_t index = 0; index < killed_count; index += 1)
+    while (waitpid(killed[index], NULL, 0) == -1 && errno == EINTR) {}
+  killed_count = 0;
 }
 
 static int carry_out_kill(void) {
   struct world *world = turnstile_world;
   int32_t target = world->request_target;
-  end_process(target);
+  kill_process(target);
+  collect();
   world->processes[target].is_killed = 1;
   world->processes[target].suspended_until = 0;
   for (int32_t number = 0; number < turnstile_max_players; number += 1) {
@@ -185,18 +198,21 @@ static void run_round(void) {
         world->players[number].state = player_ready;
     if (run_phase(mode_race)) {
       for (int32_t number = 0; number < last; number += 1) {
-        end_process(number);
+        kill_process(number);
         for (int32_t player = 0; player < turnstile_max_players; player += 1)
           if (world->players[player].process == number && player != last)
             world->players[player].state = player_free;
       }
+      collect();
       world->players[last].state = player_ready;
       run_phase(mode_check);
     } else if (world->outcome == turnstile_deadlock && world->trouble[0] == 0) {
       snprintf(world->trouble, sizeof world->trouble, "each thread waits");
     }
   }
-  for (int32_t number = 0; number <= last; number += 1) end_process(number);
+  for (int32_t number = 0; number <= last; number += 1) kill_process(number);
+  /* The process that has checked a round ends during the next round: nothing there is its own. */
+  if (killed_count > 1) collect();
 }
 
 int turnstile_start_keeper(void (*role)(int32_t)) {
