@@ -146,8 +146,14 @@ struct ScheduleTests {
     #expect(whole.contains("\nevery promise was kept") || whole.contains("\nastray: "), "\(whole)")
   }
 
-  /// Drawn orders have found the first line, with hundreds of moves before it was shrunk; a kill at
-  /// each step of a bridge has found the others, and a loss of notices at each step the last one.
+  /// Searches have found the first fourteen lines, and tables of steps have shown the others.
+  ///
+  /// Drawn orders have found the first line, with hundreds of moves before it was shrunk, a kill at
+  /// each step of a bridge the next ones, and a loss of notices the line of `names`. In `lent` the
+  /// bridge of a queue's home is killed while the other machine has a job. In `rivals` the bridge
+  /// of the home is killed between a change and its reply; or the other bridge is killed there, and
+  /// the program suspended until the other program has made a change. In `keys` a job is returned
+  /// just before a worker looks at the claims.
   @Test(arguments: [
     ("trust-askers", "moved 1 874:kill2", "paused: "),
     ("never-go-back", "carry 1", "error: "), ("never-go-back", "losses 1", "error: "),
@@ -161,6 +167,12 @@ struct ScheduleTests {
     ("forget-record", "talk 1 500:kill2", "error: "),
     ("any-context", "state 1 217:kill2", "lost: "),
     ("no-rescan-after-overflow", "names 1 177:lose2", "unnoticed: "),
+    ("never-revoke", "lent 1 2000:kill1", "twice: "),
+    ("end-any-claim", "lent 1 2000:kill1", "blocked: "),
+    ("operations-beside", "rivals 1 1117:kill1", "double: "),
+    ("forget-change", "rivals 1 1068:kill2 1070:stop6=3000", "double: "),
+    ("trust-claim", "keys 1 99:go1", "order: "),
+    ("return-keys-to-inbox", "keys 1 130:go1", "order: "),
   ])
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
