@@ -32,8 +32,9 @@
     /// The seconds for which a bridge carries after the programs have ended.
     ///
     /// The bridge may be suspended for longer, so the bridge waits for each second. The time is
-    /// longer than a suspension of the hub, too.
-    private static let settling = 6
+    /// longer than a suspension of the hub, too. Without a schedule, time is real, and no process
+    /// is suspended.
+    private static var settling: Int { Turnstile.isScheduled ? 6 : 1 }
 
     // MARK: The processes
 
