@@ -18,8 +18,10 @@ struct ScheduleTests {
   }
 
   private static let isLong = TestRun.isLong
+  /// How often a line runs that breaks a promise without a mechanism.
+  private static let repetitions = isLong ? 3 : 2
 
-  /// `.ci/run` runs more of them.
+  /// A step of `.ci/run` runs every order within the limits of each scenario, and more drawn ones.
   @Test(arguments: Scenario.allCases)
   func everyOrderKeepsThePromises(_ scenario: Scenario) throws {
     let extent =
@@ -30,7 +32,7 @@ struct ScheduleTests {
       ]
       : [
         "--preemptions", scenario.preemptions > 1 ? "1" : "0",
-        "--drawn", scenario.isCarried ? "8" : "40", "--budget", "100", "--jobs", "2",
+        "--drawn", "8", "--budget", "100", "--jobs", "2",
       ]
     let result = try schedules(
       ["--scenario", scenario.rawValue, "--seed", "\(TestRun.seed % 1_000_000)", "--complete"]
@@ -79,26 +81,30 @@ struct ScheduleTests {
     #expect(try schedules(arguments).status == .exited(0))
   }
 
-  /// Everything that could differ comes from the line: the same steps, clocks and results.
-  @Test(arguments: [
+  private static let lines = [
     "updaters 1 1:go1", "takeover 1 2:stop0=3000", "power 1 6:go1 13:stop0=3000", "power 2 5:kill0",
-    "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000",
-    "carry 1 277:kill1", "homes 1", "changes 1 660:kill2",
-    "talk 1", "hung 1", "appear 1", "guest 1", "file 1", "state 1", "rivals 1",
-    "lent 1", "pieces 1", "losses 1", "evict 1", "follow 1", "wake 1", "keys 1 60:kill1",
-    "delivered 1",
-  ])
+    "mail 1 33:kill0", "mail 7 20:lose0 33:stop0=3000", "cancel 3 20:stop1=3000", "delivered 1",
+    "hung 1", "appear 1", "guest 1", "file 1", "pieces 1", "evict 1", "follow 1", "wake 1",
+  ]
+  /// Lines of scenarios of which a usual run repeats a line in another test.
+  private static let otherLines = [
+    "carry 1 277:kill1", "homes 1", "changes 1 660:kill2", "talk 1", "state 1", "rivals 1",
+    "lent 1", "losses 1", "keys 1 60:kill1",
+  ]
+
+  /// Everything that could differ comes from the line: the same steps, clocks and results.
+  @Test(arguments: isLong ? lines + otherLines : lines)
   func aLineGivesTheSameStepsEachTime(_ line: String) throws {
     let first = try schedules([], schedule: line).output
     #expect(first.contains("the steps: "), "\(first)")
-    for _ in 0..<(Self.isLong ? 99 : 2) {
+    for _ in 0..<(Self.isLong ? 99 : 1) {
       let again = try schedules([], schedule: line).output
       #expect(again == first)
     }
   }
 
   /// A sync is left out, the fence is, and more: each is found, shrunk to few moves, and found
-  /// again three times of three, in the same table of steps.
+  /// again each time, in the same table of steps.
   @Test(arguments: [
     ("trust-open-file", "updaters", 1, "undone: "), ("no-file-sync", "power", 0, "undone: "),
     ("no-directory-sync", "power", 0, "undone: "), ("no-removal", "takeover", 2, "lost: "),
@@ -131,7 +137,7 @@ struct ScheduleTests {
     let line = try #require(parts.count > 1 ? String(parts[1]) : nil, "\(found.errors)")
     let schedule = try #require(Schedule(line))
     #expect(schedule.entries.count <= moves, "\(line)")
-    let again = try (0..<3).map { _ in try schedules(disabled, schedule: line) }
+    let again = try (0..<Self.repetitions).map { _ in try schedules(disabled, schedule: line) }
     #expect(again.allSatisfy { $0.status == .exited(1) && $0.output == again[0].output })
     #expect(again[0].output.contains("\n\(violation)"), "\(again[0].output)")
     // The same table as the search has printed: step, process, thread, call and file.
@@ -177,19 +183,25 @@ struct ScheduleTests {
   func aLineShowsTheMissingMechanismEachTime(
     _ mutant: String, _ line: String, _ violation: String
   ) throws {
-    let all = try (0..<3).map { _ in try schedules(["--mutant", mutant], schedule: line) }
+    let all = try (0..<Self.repetitions).map { _ in
+      try schedules(["--mutant", mutant], schedule: line)
+    }
     #expect(all.allSatisfy { $0.status == .exited(1) && $0.output == all[0].output })
     #expect(all[0].output.contains("\n\(violation)"), "\(all[0].output)")
     let whole = try schedules([], schedule: line).output
     #expect(whole.contains("\nevery promise was kept"), "\(whole)")
   }
 
-  /// The member is killed at each step, of its own and of the requester's.
-  @Test func aRequestToAKilledPeerEndsInEveryOrder() throws {
+  /// Runs every order with a harm alone; a step of `.ci/run` adds preemptions to them.
+  private func expectEveryHarm(_ scenario: Scenario) throws {
+    let extent = Self.isLong ? ["--budget", "600"] : ["--budget", "100", "--preemptions", "0"]
     let result = try schedules(
-      ["--scenario", "ask", "--drawn", "0", "--budget", "60", "--jobs", "1"])
+      ["--scenario", scenario.rawValue, "--drawn", "0", "--jobs", "1", "--complete"] + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
+
+  /// The member is killed at each step, of its own and of the requester's.
+  @Test func aRequestToAKilledPeerEndsInEveryOrder() throws { try expectEveryHarm(.ask) }
 
   /// A writer has notified the presenter, which then reads in an access of its own and is refused.
   @Test func aWriterThatIsSuspendedBeforeItLeavesNotifiesAgain() throws {
@@ -209,7 +221,7 @@ struct ScheduleTests {
   ///
   /// All steps take a minute; the usual run has time for a part of them.
   @Test func noMessageBetweenMachinesIsLostByAKilledBridge() throws {
-    let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "15"]
+    let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "8"]
     let result = try schedules(
       ["--scenario", "carry", "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
@@ -220,25 +232,21 @@ struct ScheduleTests {
   /// All steps take minutes; the usual run has time for a part of them.
   @Test(arguments: Scenario.allCases.filter(\.hasMachines))
   func noJobChangeOrMessageIsLostByAKilledBridge(_ scenario: Scenario) throws {
-    let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "6"]
+    let extent = Self.isLong ? ["--budget", "1800", "--complete"] : ["--budget", "4"]
     let result = try schedules(
       ["--scenario", scenario.rawValue, "--harm", "kills", "--drawn", "0", "--jobs", "1"] + extent)
     #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
   }
 
   /// The receiver is killed at each step, and its successor receives the latest context.
-  @Test func noContextIsLostInAnyOrder() throws {
-    let result = try schedules(
-      ["--scenario", "late", "--drawn", "0", "--budget", Self.isLong ? "60" : "15", "--jobs", "2"])
-    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
-  }
+  @Test func noContextIsLostInAnyOrder() throws { try expectEveryHarm(.late) }
 
   /// The call of each step fails, and only what the articles describe may follow.
   ///
   /// All steps take minutes; the usual run has time for a part of them.
   @Test(arguments: Scenario.allCases.filter { $0.drawnHarm.contains(.failures) })
   func aCallThatFailsBreaksNoPromise(_ scenario: Scenario) throws {
-    let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "4"]
+    let extent = Self.isLong ? ["--budget", "600", "--complete"] : ["--budget", "2"]
     let result = try schedules(
       [
         "--scenario", scenario.rawValue, "--harm", "failures", "--preemptions", "0",
@@ -254,22 +262,12 @@ struct ScheduleTests {
   }
 
   /// Each step of a holder is one before which it is suspended for longer than its lease.
-  @Test func noSuspendedHolderCommitsInAnyOrder() throws {
-    let result = try schedules([
-      "--scenario", "takeover", "--preemptions", "1", "--drawn", "0", "--budget", "60",
-      "--jobs", "2",
-    ])
-    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
-  }
+  @Test func noSuspendedHolderCommitsInAnyOrder() throws { try expectEveryHarm(.takeover) }
 
   /// Two processes save their values, while a third one commits a synced value between two others.
   ///
   /// Each process is killed and suspended at each step.
-  @Test func aCutUndoesNoMoreThanItMayWhileValuesAreSaved() throws {
-    let result = try schedules(
-      ["--scenario", "saves", "--drawn", "0", "--budget", "60", "--jobs", "1"])
-    #expect(result.status == .exited(0), "\(result.output)\(result.errors)")
-  }
+  @Test func aCutUndoesNoMoreThanItMayWhileValuesAreSaved() throws { try expectEveryHarm(.saves) }
 
   /// The thread that waits for a lock ends before the sync, and the process returns after it.
   @Test func theEndOfAThreadIsNoReturn() throws {
