@@ -176,7 +176,7 @@
             .map { .go(player: $0) }
         }
         if !last.hasHarm, !harm.isEmpty, goesOn, last.level < max(1, limit) {
-          moves += harms(at: number, choice, harm)
+          moves += harms(choice, harm)
         }
         for move in moves { row[move, default: []].append(.init(step: number, effects: [])) }
         if choice.chosen == choice.player {
@@ -220,9 +220,7 @@
       }
     }
 
-    private func harms(
-      at number: Int, _ choice: Turnstile.Choice, _ harm: Harm
-    ) -> [Turnstile.ScheduleMove] {
+    private func harms(_ choice: Turnstile.Choice, _ harm: Harm) -> [Turnstile.ScheduleMove] {
       let process = choice.process
       guard process >= 0, process < rounds.scenario.processes - 1 else { return [] }
       var moves: [Turnstile.ScheduleMove] = []
@@ -236,12 +234,10 @@
       if harm.contains(.suspensions) {
         moves.append(.suspend(process: process, Scenario.suspension))
       }
-      guard !harm.isDisjoint(with: [.failures, .losses]) else { return moves }
-      let doing = Turnstile.step(at: number).doing
-      if harm.contains(.failures), let error = doing.failure {
+      if harm.contains(.failures), let error = choice.doing.failure {
         moves.append(.fail(process: process, error))
       }
-      if harm.contains(.losses), doing == .call(.read) {
+      if harm.contains(.losses), choice.doing == .call(.read) {
         moves.append(.loseNotices(process: process))
       }
       return moves

@@ -180,23 +180,28 @@
       // The players whose latest listing was one of the claims of a worker.
       var looked: Set<Int> = []
       for number in 0..<Turnstile.stepCount {
-        let step = Turnstile.step(at: number)
-        guard let player = step.player else { continue }
-        let parts = step.path.split(separator: "/")
-        switch step.doing {
-        case .call(.getdents) where parts.count > 2 && parts[parts.count - 3] == "workers":
-          looked.insert(player)
-        case .call(.getdents), .end: looked.remove(player)
-        case .call(.rename) where Self.isKeyedClaim(parts):
-          let choice = Turnstile.choice(at: number)
-          // A renewal of a claim stays in its directory.
-          if choice.folder != choice.otherFolder, !looked.contains(player) {
+        let choice = Turnstile.choice(at: number)
+        guard choice.player >= 0 else { continue }
+        switch choice.doing {
+        case .call(.getdents):
+          let parts = Self.path(at: number)
+          let isLook = parts.count > 2 && parts[parts.count - 3] == "workers"
+          if isLook { looked.insert(choice.player) } else { looked.remove(choice.player) }
+        case .end: looked.remove(choice.player)
+        // A renewal of a claim stays in its directory.
+        case .call(.rename) where choice.folder != choice.otherFolder:
+          if Self.isKeyedClaim(Self.path(at: number)), !looked.contains(choice.player) {
             return "unlooked: a job is claimed without a look at the claims of other workers"
           }
         default: break
         }
       }
       return nil
+    }
+
+    /// The path of a step, which costs more than all the rest of the step.
+    private static func path(at number: Int) -> [Substring] {
+      Turnstile.step(at: number).path.split(separator: "/")
     }
 
     /// The beginning of a long path is missing.
