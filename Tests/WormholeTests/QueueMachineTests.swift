@@ -33,9 +33,9 @@ import Wormhole
     let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a"), name(3, "b"), name(4)])
     var machine = machine(names)
     #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
-    machine.took(key)
+    machine.took(key, ClaimedName(names[0], attempt: 1, claim: 1))
     #expect(machine.next(now: 0, isAsked: true) == .claim(names[2]))
-    machine.took(OrderingKey(of: "b"))
+    machine.took(OrderingKey(of: "b"), ClaimedName(names[2], attempt: 1, claim: 2))
     #expect(machine.next(now: 0, isAsked: true) == .claim(names[3]))
     #expect(machine.next(now: 0, isAsked: true) == .wait(until: nil))
     machine.released(key)
@@ -63,9 +63,44 @@ import Wormhole
     let back = ClaimedName(names[0], attempt: 1, claim: 7)
     machine.came(back: back)
     #expect(machine.next(now: 20, isAsked: true) == .reclaim(back))
-    machine.took(key)
+    machine.took(key, back.next(claim: 8))
     machine.released(key)
     #expect(machine.next(now: 20, isAsked: true) == .claim(names[1]))
+  }
+
+  /// The handler of a late message may never end, and its worker has other handlers.
+  @Test func aLateMessageIsTheFirstOfItsKeyForItsOwnWorkerToo() {
+    let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a")])
+    var machine = machine(names)
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
+    machine.took(key, ClaimedName(names[0], attempt: 1, claim: 7))
+    #expect(machine.next(now: 0, isAsked: true) == .wait(until: nil))
+    // The claim was renewed before.
+    let back = ClaimedName(names[0], attempt: 1, claim: 8)
+    machine.came(back: back)
+    #expect(machine.next(now: 0, isAsked: true) == .reclaim(back))
+    machine.took(key, back.next(claim: 9))
+    // A late notice of the same return tells nothing about the next claim.
+    machine.came(back: back)
+    #expect(machine.next(now: 0, isAsked: true) == .wait(until: nil))
+    machine.released(key)
+    #expect(machine.next(now: 0, isAsked: true) == .reclaim(back))
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[1]))
+  }
+
+  /// No listing shows the message: another worker has claimed it at once.
+  @Test func aLateMessageThatIsGoneAgainKeepsNoKeyInUse() {
+    let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a")])
+    var machine = machine(names)
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
+    machine.took(key, ClaimedName(names[0], attempt: 1, claim: 7))
+    machine.signal(isUrgent: true)
+    #expect(machine.next(now: 0, isAsked: true) == .list)
+    machine.came(back: ClaimedName(names[0], attempt: 1, claim: 7))
+    _ = machine.listed(fresh: [names[1]], returned: [], before: start, now: end)
+    #expect(machine.next(now: 0, isAsked: true) == .list)
+    _ = machine.listed(fresh: [names[1]], returned: [], before: start, now: end)
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[1]))
   }
 
   /// The messages of a key that wait are few, and are listed again when they are used up.
@@ -74,7 +109,7 @@ import Wormhole
     let names = (1...200).map { name($0, "a") } + (201...210).map { name($0) }
     var machine = machine(names, window: 100)
     #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
-    machine.took(key)
+    machine.took(key, ClaimedName(names[0], attempt: 1, claim: 1))
     for number in 200..<210 {
       #expect(machine.next(now: 0, isAsked: true) == .claim(names[number]))
     }
@@ -83,7 +118,7 @@ import Wormhole
     for number in 1..<64 {
       machine.released(key)
       #expect(machine.next(now: 0, isAsked: true) == .claim(names[number]))
-      machine.took(key)
+      machine.took(key, ClaimedName(names[number], attempt: 1, claim: number + 1))
     }
     machine.released(key)
     #expect(machine.next(now: 0, isAsked: true) == .list)

@@ -197,9 +197,9 @@ import WormholeTesting
   }
 
   /// No other process is needed: the worker itself is one that looks.
-  @Test(.notSanitized("deadlines of a tenth of a second"))
-  func aHungMessageComesBackToItsOwnWorker() async throws {
-    try await queue.send(1, .quick())
+  @Test(.notSanitized("deadlines of a tenth of a second"), arguments: [nil, "key"])
+  func aHungMessageComesBackToItsOwnWorker(_ key: String?) async throws {
+    try await queue.send(1, .quick { $0.orderingKey = key })
     let heard = Heard<Handed>()
     let working = try queue.work(concurrency: 2, handlingDeadline: .milliseconds(100)) {
       _, message in

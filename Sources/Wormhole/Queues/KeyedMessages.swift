@@ -21,6 +21,8 @@ package struct KeyedMessages: Hashable {
   /// The keys in use, and until when nobody needs to look again: for ever for a message of this
   /// worker, which tells of its end.
   private var busy: [OrderingKey: Int64] = [:]
+  /// The claims of this worker, by their keys.
+  private var own: [OrderingKey: ClaimedName] = [:]
 
   /// Whether no message waits.
   var isEmpty: Bool { waiting.isEmpty }
@@ -29,13 +31,34 @@ package struct KeyedMessages: Hashable {
   func mustWait(_ key: OrderingKey) -> Bool { waiting[key] != nil || busy[key] != nil }
 
   mutating func add(_ one: Candidate, _ key: OrderingKey) {
+    if case .returned(let back) = one { came(back: back, key) }
     waiting[key, default: SortedQueue()].insert(one) { $0.name < $1.name }
+  }
+
+  /// Ends the use of a key by this worker if the message is the claimed one.
+  ///
+  /// After the handling deadline, a worker has returned the claim. Its handler may never end, and
+  /// must not keep this worker from the messages of the key.
+  mutating func came(back: ClaimedName, _ key: OrderingKey) {
+    guard let claim = own[key], back.name == claim.name, back.attempt >= claim.attempt else {
+      return
+    }
+    free(key)
   }
 
   mutating func use(_ key: OrderingKey, until moment: Int64) { busy[key] = moment }
 
+  /// Records the use of a key by a claim of this worker.
+  mutating func use(_ key: OrderingKey, by claimed: ClaimedName) {
+    use(key, until: .max)
+    own[key] = claimed
+  }
+
   /// Ends the use of a key by this worker.
-  mutating func free(_ key: OrderingKey) { if busy[key] == .max { busy[key] = nil } }
+  mutating func free(_ key: OrderingKey) {
+    own[key] = nil
+    if busy[key] == .max { busy[key] = nil }
+  }
 
   /// Forgets the messages, which are being listed again.
   mutating func forgetMessages() { waiting = [:] }

@@ -64,6 +64,8 @@ package struct QueueMachine: Hashable {
 
   /// Records a message that waits for its next attempt.
   package mutating func came(back claimed: ClaimedName) {
+    // Another worker may have the message before a listing could show it here.
+    if let key = claimed.name.key { keyed.came(back: claimed, key) }
     // A worker that is busy for long does not collect the names of messages that others take. A
     // listing in progress may have been too early for the name, and replaces the known ones.
     guard returned.count < window, !isListing || Mutants.has(.forgetReturned) else {
@@ -74,7 +76,9 @@ package struct QueueMachine: Hashable {
   }
 
   /// Records that this worker has claimed a message with the key.
-  package mutating func took(_ key: OrderingKey) { keyed.use(key, until: .max) }
+  package mutating func took(_ key: OrderingKey, _ claimed: ClaimedName) {
+    keyed.use(key, by: claimed)
+  }
 
   /// Records that this worker no longer has a message with the key.
   package mutating func released(_ key: OrderingKey) { keyed.free(key) }

@@ -28,7 +28,7 @@ extension QueueWorker {
     }
     let next = now + Self.keyPeriod
     state.withLock {
-      isFirst ? $0.machine.took(key) : $0.machine.found(key, inUseFor: nil, until: next)
+      isFirst ? $0.machine.took(key, claimed) : $0.machine.found(key, inUseFor: nil, until: next)
     }
     guard !isFirst else { return true }
     // After an error the claim is held already, or is another worker's.

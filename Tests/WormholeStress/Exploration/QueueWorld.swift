@@ -277,7 +277,7 @@ struct QueueWorld: ModelWorld {
     places[message] = .claimed(claimed, by: index)
     let isSure = candidate.name.key == nil || rules.mutant == .trustClaim
     workers[index].phase = isSure ? .opening(claimed) : .checking(claimed, 0)
-    if isSure, let key = candidate.name.key { workers[index].machine.took(key) }
+    if isSure, let key = candidate.name.key { workers[index].machine.took(key, claimed) }
     choices.tell("worker \(index) claims message \(message)")
   }
 
@@ -302,7 +302,7 @@ struct QueueWorld: ModelWorld {
       guard isHeld(claimed, by: index) else { return }
       giveBack(message(claimed.name), claimed, after: .undone)
     } else if part == last {
-      workers[index].machine.took(key)
+      workers[index].machine.took(key, claimed)
       workers[index].phase = .opening(claimed)
     } else {
       workers[index].phase = .checking(claimed, part + 1)
