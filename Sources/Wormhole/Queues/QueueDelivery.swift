@@ -18,22 +18,23 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   private let copies = Monitor<[HandedCopy]>([])
 
   private enum Claim {
-    /// Ours, under a name that a renewal changes.
-    case held(ClaimedName)
+    /// Ours, under a name that a renewal changes. The handling deadline began at the claim, or at
+    /// its last renewal.
+    case held(ClaimedName, since: Int64)
     /// Settled, or returned.
     case ended
     /// Another worker's by now.
     case lost(ClaimedName)
   }
 
-  init(_ worker: QueueWorker, _ claimed: ClaimedName, _ contents: Contents) {
+  init(_ worker: QueueWorker, _ claimed: ClaimedName, _ contents: Contents, since begun: Int64) {
     self.worker = worker
     self.contents = contents
     size = contents.document.list.size
     name = claimed.name
     first = claimed
     isRepeated = claimed.isRepeated || name.stamp.epoch < worker.epoch
-    claim = Monitor(.held(claimed))
+    claim = Monitor(.held(claimed, since: begun))
   }
 
   /// The file, and the attempt, for a worker of another machine.
@@ -53,7 +54,7 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   /// Whether no other worker has the message.
   var isHeld: Bool {
     get throws(Errno) {
-      guard case .held(let claimed) = claim.withLock({ $0 }) else { return false }
+      guard case .held(let claimed, _) = claim.withLock({ $0 }) else { return false }
       return try worker.own.status(of: claimed.text, in: .claimed) != nil
     }
   }
@@ -87,9 +88,11 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
 
   /// Ends the claim by the body, unless it has ended before.
   ///
-  /// - Parameter isRepeatable: whether the claim stays after an error that may pass.
+  /// - Parameters:
+  ///   - isRepeatable: whether the claim stays after an error that may pass.
+  ///   - body: receives the claim, and when its handling deadline began.
   private func end(
-    isRepeatable: Bool = false, _ body: (ClaimedName) throws(WormholeError) -> Void
+    isRepeatable: Bool = false, _ body: (ClaimedName, Int64) throws(WormholeError) -> Void
   ) throws(WormholeError) {
     let (ended, error) = claim.withLock { claim -> (ClaimedName?, WormholeError?) in
       switch claim {
@@ -97,10 +100,10 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
       case .lost(let claimed):
         claim = .ended
         return (claimed, worker.settlement.superseded("acknowledge message", claimed))
-      case .held(let claimed):
+      case .held(let claimed, let begun):
         var failure: WormholeError?
         do throws(WormholeError) {
-          try body(claimed)
+          try body(claimed, begun)
         } catch {
           if isRepeatable, error.code != .superseded { return (nil, error) }
           failure = error
@@ -117,7 +120,7 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
     _ index: Int, takingNext: Bool
   ) throws(WormholeError) -> MemberDelivery.StartedAttempt? {
     do throws(WormholeError) {
-      try end(isRepeatable: true) { (claimed) throws(WormholeError) in
+      try end(isRepeatable: true) { (claimed, _) throws(WormholeError) in
         try worker.settlement.end(claimed, .ok, size: size)
         if header.file != nil { worker.queue.dropFile(of: name) }
       }
@@ -130,8 +133,8 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
 
   func fail(_ index: Int, attempt: Int, _ reason: String) throws(WormholeError) {
     dropCopies()
-    try end { (claimed) throws(WormholeError) in
-      try worker.failed(claimed, attempt: attempt, reason)
+    try end { (claimed, begun) throws(WormholeError) in
+      try worker.failed(claimed, attempt: attempt, reason, since: begun)
     }
   }
 
@@ -146,8 +149,8 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   private func requeue(_ end: AttemptEnd, after pause: Duration) throws(WormholeError) {
     // Before another worker can have the message.
     dropCopies()
-    try self.end { (claimed) throws(WormholeError) in
-      try worker.requeue(claimed, end, after: pause)
+    try self.end { (claimed, begun) throws(WormholeError) in
+      try worker.requeue(claimed, end, after: pause, since: begun)
     }
   }
 
@@ -162,9 +165,10 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
   /// Renews the claim: the handling deadline starts anew.
   func renew() throws(WormholeError) {
     try claim.withLock { claim throws(WormholeError) in
-      guard case .held(let claimed) = claim else { return }
+      guard case .held(let claimed, _) = claim else { return }
       do throws(WormholeError) {
-        claim = .held(try worker.renewed(claimed))
+        let now = worker.now
+        claim = .held(try worker.renewed(claimed), since: now)
       } catch {
         // The claim stays counted until the handler ends it.
         if error.code == .superseded { claim = .lost(claimed) }
@@ -179,7 +183,7 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
 
   /// Dead-letters the message, whichever attempt this was.
   func giveUp(attempts: Int, _ reason: String) throws(WormholeError) {
-    try end { (claimed) throws(WormholeError) in
+    try end { (claimed, _) throws(WormholeError) in
       try worker.buryOrHold(claimed, attempts: attempts, reason)
     }
   }

@@ -16,11 +16,13 @@ extension QueueWorker {
     leaveIfDone()
   }
 
+  /// - Parameter begun: when the handling deadline of the claim began.
   func failed(
-    _ claimed: ClaimedName, attempt: Int, _ reason: String
+    _ claimed: ClaimedName, attempt: Int, _ reason: String, since begun: Int64
   ) throws(WormholeError) {
     guard attempt >= settings.attempts else {
-      return hold(claimed, .nanoseconds(settings.delay(after: attempt)), .failed)
+      let pause = Duration.nanoseconds(settings.delay(after: attempt))
+      return hold(claimed, pause, .failed, since: begun)
     }
     try buryOrHold(claimed, attempts: attempt, reason)
   }
@@ -49,27 +51,36 @@ extension QueueWorker {
     letGo(claimed)
   }
 
+  /// - Parameter begun: when the handling deadline of the claim began; nil for just now.
   func requeue(
-    _ claimed: ClaimedName, _ end: AttemptEnd, after pause: Duration
+    _ claimed: ClaimedName, _ end: AttemptEnd, after pause: Duration, since begun: Int64? = nil
   ) throws(WormholeError) {
-    if pause > .zero, !hasStopped { return hold(claimed, pause, end) }
+    if pause > .zero, !hasStopped { return hold(claimed, pause, end, since: begun) }
     do throws(WormholeError) {
       try putBack(claimed, after: end)
     } catch {
-      if error.code != .superseded { hold(claimed, .seconds(1), end) }
+      if error.code != .superseded { hold(claimed, .seconds(1), end, since: begun) }
       throw error
     }
   }
 
   /// Keeps a claim without a handler for a time; one more is in hand until the claim is put back.
-  func hold(_ claimed: ClaimedName, _ pause: Duration, _ end: AttemptEnd) {
-    hold(claimed, until: now.addingClamped(max(0, pause.inNanosecondsClamped)), end)
+  ///
+  /// - Parameter begun: when the handling deadline of the claim began; nil for just now.
+  func hold(
+    _ claimed: ClaimedName, _ pause: Duration, _ end: AttemptEnd, since begun: Int64? = nil
+  ) {
+    let due = now.addingClamped(max(0, pause.inNanosecondsClamped))
+    hold(claimed, until: due, end, since: begun ?? now)
   }
 
-  private func hold(_ claimed: ClaimedName, until due: Int64, _ end: AttemptEnd) {
-    // A claim that is held is not late, however long the pause is.
+  private func hold(
+    _ claimed: ClaimedName, until due: Int64, _ end: AttemptEnd, since begun: Int64
+  ) {
+    // A claim that is held is not late, however long the pause is. A handler may have used most of
+    // the time.
     let deadline = Mutants.has(.holdUnrenewed) ? nil : own.workerDeadline
-    let renewal = deadline.map { now.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
+    let renewal = deadline.map { begun.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
     let isLate = state.withLock { state in
       guard !state.isStopped else { return true }
       state.inHand += 1
@@ -85,10 +96,10 @@ extension QueueWorker {
 
   func renew(_ held: HeldClaim) {
     do throws(WormholeError) {
-      hold(try renewed(held.claimed), until: held.due, held.end)
+      hold(try renewed(held.claimed), until: held.due, held.end, since: now)
     } catch {
       log(.error, error, held.claimed.name)
-      if error.code != .superseded { hold(held.claimed, until: held.due, held.end) }
+      if error.code != .superseded { hold(held.claimed, until: held.due, held.end, since: now) }
     }
     letGo(held.claimed)
   }

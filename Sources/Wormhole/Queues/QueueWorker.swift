@@ -321,7 +321,7 @@ final class QueueWorker: Stoppable {
   }
 
   private func open(_ claimed: ClaimedName) throws(WormholeError) {
-    let operation = "read message"
+    let (operation, begun) = ("read message", now)
     do throws(WormholeError) {
       switch try own.read(claimed.text, in: .claimed, operation) {
       case .missing: return letGo(claimed)
@@ -334,7 +334,7 @@ final class QueueWorker: Stoppable {
           try Contents(
             claimed.name, MessageFile.Document(bytes, BinaryDecoder(limits: limits)), limits)
         }
-        try open(claimed, contents)
+        try open(claimed, contents, since: begun)
       }
     } catch {
       // A system error about its own state may pass; an error about the file will not.
@@ -344,7 +344,9 @@ final class QueueWorker: Stoppable {
     }
   }
 
-  private func open(_ claimed: ClaimedName, _ contents: Contents) throws(WormholeError) {
+  private func open(
+    _ claimed: ClaimedName, _ contents: Contents, since begun: Int64
+  ) throws(WormholeError) {
     let header = contents.document.header
     if let complaint = header.headers?.complaint(of: "message '\(claimed.name.id)'") {
       container.log(
@@ -361,7 +363,7 @@ final class QueueWorker: Stoppable {
         .damaged, "read message", claimed.name.id, because: "a message of a queue has one value")
     }
     try container.verifyFile(of: claimed, header, in: queue) { self.hasStopped }
-    let delivery = QueueDelivery(self, claimed, contents)
+    let delivery = QueueDelivery(self, claimed, contents, since: begun)
     let message = Message(made: delivery, attempt: claimed.attempt)
     let resume = state.withLock { state -> (@Sendable () -> Void)? in
       guard !state.isStopped, !state.asking.isEmpty else { return nil }

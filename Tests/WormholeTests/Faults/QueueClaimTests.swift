@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import WormholeContainerStorage
 import WormholeSyscalls
+import WormholeTesting
 
 @testable import Wormhole
 
@@ -52,6 +53,30 @@ import WormholeSyscalls
     #expect(throws: Never.self) { try late.renew() }
     try second.acknowledge()
     #expect(try queue.messages.isEmpty)
+    callers.stop()
+    #expect(try workers() == [])
+  }
+
+  /// A handler has used most of the time: after half of the handling deadline, counted from its
+  /// end, the claim would be late, and its return would be an attempt.
+  @Test(arguments: [false, true])
+  func aClaimThatIsHeldAfterALongHandlingIsRenewedAtOnce(_ fails: Bool) throws {
+    let clock = TestClock()
+    let slow = try meeting.another {
+      $0.clock = clock
+      $0.mailbox.retryDelay = .seconds(60)
+    }.queue("jobs", of: Int.self)
+    try slow.send(1, .quick())
+    let callers = try slow.callers(handlingDeadline: .seconds(10))
+    let message = try next(callers)
+    let worker = try #require(try workers().first)
+    let claimed = try claim(of: worker)
+    clock.advance(by: .seconds(8))
+    if fails { try message.fail("no paper") } else { message.requeue(after: .seconds(60)) }
+    try TestSupport.eventually("the claim has another name") {
+      try meeting.names("queues/jobs/workers/\(worker)/claimed") != [claimed.text]
+    }
+    #expect(try claim(of: worker).attempt == 1)
     callers.stop()
     #expect(try workers() == [])
   }
