@@ -116,27 +116,28 @@ final class Pump: Stoppable {
 
   private func run() {
     while state.withLock({ !$0.isStopped && $0.asking != nil }) {
-      switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }) {
+      switch mailbox.step(for: number, until: { state.withLock { $0.isStopped } }, handing: hand) {
       case .idle(let due):
         if let due { runner.trigger(at: Instant(nanoseconds: due)) }
         return
       case .ended:
         stop()
-      case .work(let work):
-        let asking = state.withLock { state in
-          if state.asking != nil { state.handed = work }
-          return state.asking.take()
-        }
-        if let asking {
-          asking.resume()
-        } else {
-          // Claimed for a task that no longer asks.
-          switch work {
-          case .file(let file): file.delivery.release()
-          case .message(let message): message.requeue()
-          }
-        }
+      case .work: break
       }
+    }
+  }
+
+  private func hand(_ work: ReceiverWork) {
+    let asking = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard !mailbox.isClosed, let asking = state.asking.take() else { return nil }
+      state.handed = work
+      return asking
+    }
+    if let asking { return asking.resume() }
+    // Claimed for a task that no longer asks, or for a member that leaves: no attempt.
+    switch work {
+    case .file(let file): file.delivery.release()
+    case .message(let message): message.requeue()
     }
   }
 

@@ -38,7 +38,7 @@ final class Mailbox: Service {
     var machine: MailboxMachine
     var receivers: [Int: Worker] = [:]
     var lastReceiver = 0
-    /// How many receivers are performing an action of the machine.
+    /// How many receivers are performing an action of the machine, or passing on its result.
     var acting = 0
     /// Claimed files of which a message is redelivered without a new claim.
     var open: [MessageName: Open] = [:]
@@ -213,17 +213,33 @@ final class Mailbox: Service {
         return .idle(until: nil)
       }
       let work = act(action, for: receiver)
-      let isClosing = state.withLock { state in
-        state.acting -= 1
-        return isClosed
-      }
-      if isClosing { state.broadcast() }
+      endAction()
       if let work {
         for other in others(than: receiver, if: { $0.takeHeldUp() }) { other.trigger() }
         return .work(work)
       }
     }
     return .idle(until: nil)
+  }
+
+  /// Performs a step, and passes its work on before a member that leaves returns the messages that
+  /// no handler has.
+  func step(
+    for receiver: Int, until isStopped: () -> Bool, handing hand: (ReceiverWork) -> Void
+  ) -> Step {
+    state.withLock { $0.acting += 1 }
+    defer { endAction() }
+    let step = step(for: receiver, until: isStopped)
+    if case .work(let work) = step { hand(work) }
+    return step
+  }
+
+  private func endAction() {
+    let isClosing = state.withLock { state in
+      state.acting -= 1
+      return isClosed
+    }
+    if isClosing { state.broadcast() }
   }
 
   private func others(
