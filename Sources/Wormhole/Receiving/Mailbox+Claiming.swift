@@ -36,13 +36,16 @@ extension Mailbox {
 
   /// Claims a dead process's file, or a failed file, as the next attempt.
   func reclaim(_ old: ClaimedName, for receiver: Int) -> OpenedMessage? {
+    let (unread, reason) = state.withLock { state in
+      (state.unread.remove(old), state.reasons.removeValue(forKey: old))
+    }
     // A claim whose file could not even be read was not an attempt.
-    if state.withLock({ $0.unread.remove(old) }) != nil { return open(old, for: receiver) }
+    if unread != nil { return open(old, for: receiver) }
     let isKnown = progress.withLock { $0?.knows(old.name) ?? false }
     let next = old.next()
     if old.attempt >= attempts, !isKnown {
-      let reason = "all \(old.attempt) attempts to handle the message were interrupted"
-      try? giveUp(old, kind: nil, attempts: old.attempt, reason, by: receiver)
+      let spent = "each of \(old.attempt) attempts failed or was interrupted"
+      try? giveUp(old, kind: nil, attempts: old.attempt, reason ?? spent, by: receiver)
       return nil
     }
     do throws(Errno) {

@@ -25,6 +25,7 @@ extension Mailbox {
       if error.code == .superseded {
         finished(by: receiver)
       } else {
+        state.withLock { $0.reasons[claimed] = reason }
         postpone(claimed, kind: kind, by: receiver)
       }
       throw error

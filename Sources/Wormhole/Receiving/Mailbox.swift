@@ -46,6 +46,8 @@ final class Mailbox: Service {
     var returned: Set<ClaimedName> = []
     /// Claimed files whose content could not be read.
     var unread: Set<ClaimedName> = []
+    /// The reasons for dead letters that could not be written, for the next try.
+    var reasons: [ClaimedName: String] = [:]
     /// The moment of the next planned listing for messages with a future stamp; nil for none.
     var awaited: MessageStamp?
   }

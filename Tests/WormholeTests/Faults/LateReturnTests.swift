@@ -7,7 +7,7 @@ import WormholeTesting
 
 @testable import Wormhole
 
-/// Messages that a receiver puts back after their time to live.
+/// Messages that a receiver puts back after their time to live, or keeps after their last attempt.
 @Suite(.blocking) struct LateReturnTests {
   /// No receiver ever comes again: the sender would wait for ever.
   @Test func aMessageThatIsPutBackAfterItsTimeExpires() throws {
@@ -35,6 +35,33 @@ import WormholeTesting
     }
     #expect(try meeting.names("members/watch/claimed") == [])
     phone.leave()
+  }
+
+  /// There is no space for another dead letter at the last attempt, and later there is.
+  @Test func aDeadLetterThatIsWrittenLaterHasTheReasonOfItsAttempt() throws {
+    let (clock, logged, heard) = (TestClock(), Heard<String>(), Heard<Handed>())
+    let pair = try Pair {
+      $0.clock = clock
+      $0.log = { logged.add($0.text) }
+      $0.mailbox.attempts = 1
+      $0.mailbox.maximumDeadLetters = 1
+    }
+    try pair.send([1, 2])
+    let receiving = try pair.watch.receive { message in
+      heard.add(try Handed(message))
+      throw Refusal()
+    }
+    try logged.wait("the limit") { $0.contains { $0.contains("which is the limit") } }
+    let peer = pair.meeting.container.peer("watch")
+    let first = try #require(try peer.deadLetters.first)
+    #expect(try peer.discard(id: first.id))
+    try TestSupport.eventually("the other one is a dead letter") {
+      clock.advance(by: .seconds(30))
+      return try peer.deadLetters.count == 1
+    }
+    receiving.stop()
+    #expect(try peer.deadLetters.map(\.reason) == ["\(Refusal())"])
+    #expect(heard.all == [Handed(1), Handed(2)])
   }
 
   /// A message that was handled in part never expires, and is not looked for any more.
