@@ -16,6 +16,21 @@ extension QueueWorker {
     leaveIfDone()
   }
 
+  /// Settles a message that was claimed after its time to live, now or later.
+  func expire(_ claimed: ClaimedName, _ header: MessageFile.Header) {
+    do throws(WormholeError) {
+      try settlement.end(claimed, .expired)
+      if header.file != nil { queue.dropFile(of: claimed.name) }
+    } catch {
+      log(.error, error, claimed.name)
+      // A refusal concerns the receipts of the sender: the message can be read, and is no dead
+      // letter.
+      let pause = error.code == .refused ? settings.longestDelay : 1_000_000_000
+      if error.code != .superseded { hold(claimed, .nanoseconds(pause), .undone) }
+    }
+    letGo(claimed)
+  }
+
   /// - Parameter begun: when the handling deadline of the claim began.
   func failed(
     _ claimed: ClaimedName, attempt: Int, _ reason: String, since begun: Int64

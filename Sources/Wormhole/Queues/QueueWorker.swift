@@ -354,9 +354,7 @@ final class QueueWorker: Stoppable {
     }
     let present = Date(sinceEpoch: container.options.environment.sinceEpoch())
     if header.hasExpired(claimed.name, isRepeated: claimed.isRepeated, by: present) {
-      try settlement.end(claimed, .expired)
-      if header.file != nil { queue.dropFile(of: claimed.name) }
-      return letGo(claimed)
+      return expire(claimed, header)
     }
     guard claimed.name.count == 1, contents.document.count == 1 else {
       throw WormholeError(

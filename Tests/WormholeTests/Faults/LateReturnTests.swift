@@ -7,7 +7,8 @@ import WormholeTesting
 
 @testable import Wormhole
 
-/// Messages that a receiver puts back after their time to live, or keeps after their last attempt.
+/// Messages that a receiver puts back after their time to live, or keeps after their last attempt
+/// or their expiry.
 @Suite(.blocking) struct LateReturnTests {
   /// No receiver ever comes again: the sender would wait for ever.
   @Test func aMessageThatIsPutBackAfterItsTimeExpires() throws {
@@ -35,6 +36,36 @@ import WormholeTesting
     }
     #expect(try meeting.names("members/watch/claimed") == [])
     phone.leave()
+  }
+
+  /// The outcome cannot be written: the message has expired all the same, and is no dead letter.
+  @Test func anExpiredMessageOfAQueueIsNoDeadLetter() throws {
+    let (epoch, logged) = (Monitor(Clocks.sinceEpoch), Heard<String>())
+    let meeting = try Meeting {
+      $0.environment.sinceEpoch = { epoch.withLock { $0 } }
+      $0.log = { logged.add($0.text) }
+    }
+    let queue = meeting.container.queue("jobs", of: Int.self)
+    let sender = try meeting.container.join(as: "phone")
+    try sender.queue("jobs", of: Int.self).send(1, .quick { $0.timeToLive = .seconds(60) })
+    sender.leave()
+    epoch.withLock { $0 += 61_000_000_000 }
+    let phone = try meeting.folder("members/phone")
+    try phone.rename("receipts", to: phone, "away")
+    _ = try phone.open("receipts", [.writeOnly, .create], mode: 0o600)
+    let working = try queue.work { _, _ in logged.add("handled") }
+    try logged.wait("the refusal") { $0.contains { $0.contains("cannot acknowledge") } }
+    // The stop waits for the step in progress.
+    working.stop()
+    #expect(try queue.deadLetters.isEmpty)
+    try phone.rename("away", to: phone, "receipts", .exchanging)
+    try phone.unlink("away")
+    let next = try queue.work { _, _ in logged.add("handled") }
+    try TestSupport.eventually("the message has expired") {
+      try meeting.names("members/phone/receipts").map { $0.hasSuffix(".expired") } == [true]
+    }
+    next.stop()
+    #expect(!logged.all.contains("handled"))
   }
 
   /// There is no space for another dead letter at the last attempt, and later there is.
