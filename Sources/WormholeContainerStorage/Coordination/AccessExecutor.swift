@@ -31,6 +31,7 @@ package final class AccessExecutor: @unchecked Sendable {
   var machine: AccessMachine<AccessName>
   private var action = AccessMachine<AccessName>.Action.lock
   var home: AccessHome?
+  /// The lock of arrivals as the latest arrival held it.
   private var lock: LockExecutor?
   var process: AccessProcess?
   /// The content of the own file.
@@ -338,9 +339,7 @@ package final class AccessExecutor: @unchecked Sendable {
   }
 
   private func giveLockBack() {
-    guard var lock else { return }
-    _ = lock.advance(.unchanged)
-    self.lock = nil
+    _ = lock?.advance(.unchanged)
     room.slot.turns.giveBack()
   }
 
