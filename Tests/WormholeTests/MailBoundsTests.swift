@@ -85,6 +85,30 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// A receiver holds no batch whose unfinished messages all wait to be tried again.
+  ///
+  /// Otherwise it would wait with as many batches as it may hold, and would get no other message.
+  /// The acknowledgement of a closure's return takes the next message in the same step, and the
+  /// call in the closure does not.
+  @Test(arguments: [Acknowledgement.automatic, .explicit])
+  func batchesWhoseMessagesWaitAreNotHeld(_ acknowledgement: Acknowledgement) throws {
+    let limit = MailboxMachine.Settings().inHand
+    let pair = try Pair { $0.mailbox.retryDelay = .seconds(100) }
+    for number in 0..<limit { try pair.phone.send(contentsOf: [-1, number], .quick()) }
+    try pair.send([limit])
+    let heard = Heard<Handed>()
+    let receiving = try pair.watch.receive(acknowledging: acknowledgement) { message in
+      let handed = try Handed(message)
+      guard handed.number >= 0 else { throw Refusal() }
+      heard.add(handed)
+      if acknowledgement == .explicit { try message.acknowledge() }
+    }
+    try heard.wait("all that can be handled") { $0.count == limit + 1 }
+    #expect(heard.all == (0...limit).map { Handed($0) })
+    receiving.stop()
+    #expect(pair.watch.mailbox.state.withLock { $0.machine.inHand } == 0)
+  }
+
   /// The number of claimed messages without acknowledgement is limited, for each receiver alone.
   @Test func oneThatHoldsWhatItGetsHoldsUpNoOther() throws {
     let limit = MailboxMachine.Settings().inHand
