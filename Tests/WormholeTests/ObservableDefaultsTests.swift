@@ -46,6 +46,34 @@ import WormholeSyscalls
     try await becomes("the model follows") { model["volume"] == 11 }
   }
 
+  /// The clock of a program shows the same moment for many values: it is coarse, or the program
+  /// sets the clock itself.
+  @Test func ofTwoValuesOfOneMomentTheLaterIsKept() async throws {
+    let moment = Clocks.sinceEpoch
+    let defaults = try meeting.another { $0.environment.sinceEpoch = { moment } }.defaults("app")
+    let model = ObservableDefaults(defaults)
+    let (heard, changes) = (Heard<Int?>(), Heard<Int>())
+    let watch = try defaults.watch("volume", of: Int.self) { heard.add($0) }
+    defer { watch.stop() }
+    #expect(model["volume"] == nil)
+    // This thread waits, and so does the report of an earlier value, which the main queue makes.
+    for value in 1...3 {
+      try model.set(value, forKey: "volume")
+      try heard.waitForLast(value)
+      let _: Void? = Monitor(0).wait(until: .now + .milliseconds(50)) { _ in nil }
+    }
+    withObservationTracking {
+      #expect(model["volume"] == 3)
+    } onChange: {
+      changes.add(1)
+    }
+    // The calls that wait for the main queue run first.
+    try await defaults.set(1, forKey: "end")
+    try await becomes("the model follows") { model["end"] == 1 }
+    #expect(model["volume"] == 3)
+    #expect(changes.all == [], "no earlier value was shown")
+  }
+
   /// A suite that another tool has removed begins again with lower versions.
   @Test func aSuiteThatWasRemovedByHandIsFollowed() async throws {
     let model = ObservableDefaults(defaults)
