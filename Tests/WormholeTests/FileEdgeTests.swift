@@ -46,6 +46,42 @@ import WormholeSyscalls
     try disk.unmount()
   }
 
+  /// The inbox is in its place, and is not blamed.
+  @Test(arguments: [TransferMode.copying, .moving])
+  func aFileWhoseCopyAnotherProgramRemovesIsNotSent(_ mode: TransferMode) throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let staging = files.pair.meeting.path + "/staging"
+    let error = try failure {
+      try files.phone.send(file: files.path("film"), mode: mode, .quick()) { _ in
+        #expect(throws: Never.self) {
+          let folder = try Descriptor.open(path: staging, [.readOnly, .directory])
+          for name in try folder.names() { try folder.unlink(name) }
+        }
+        return .continue
+      }
+    }
+    #expect(error.code == .conflict)
+    #expect(error.reason == "another program has removed the file's copy from the container")
+    #expect(try Digest(files.path("film")).size == 1000)
+    try files.waitUntilNothingIsLeft()
+  }
+
+  /// The copy is gone as well, and is not the cause.
+  @Test func aFileWhoseContainerIsRemovedIsNotSent() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let container = files.pair.meeting.path
+    let error = try failure {
+      try files.phone.send(file: files.path("film"), .quick()) { _ in
+        #expect(throws: Never.self) { _ = try run("rm", ["-r", container]) }
+        return .continue
+      }
+    }
+    #expect(!error.reason.contains("copy"), "\(error)")
+    #expect(try Digest(files.path("film")).size == 1000)
+  }
+
   // MARK: Moving
 
   /// The sent file is still there.

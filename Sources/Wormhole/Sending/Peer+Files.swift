@@ -74,23 +74,40 @@ extension SendOperation {
       synced: options.durability == .power)
     var failure: WormholeError?
     var sent: Sent?
+    var isLost = false
     do throws(WormholeError) {
       let file = SentFile(name: name, size: attachment.size)
       sent = try send(file: file) { (message, home) throws(Errno) in
-        try attachment.move(to: home, as: message.fileName)
+        do throws(Errno) {
+          try attachment.move(to: home, as: message.fileName)
+        } catch {
+          // With the error of a missing inbox, the message would be placed again and again. In a
+          // removed container, everything is gone.
+          isLost = error == .noSuchFile && attachment.isLost && container.storage.isInPlace
+          throw isLost ? .stale : error
+        }
       } _: { (header) throws(WormholeError) in
         var header = header
         header.file = attached
         return try encode { [header] in try $0.seal(header, optional: metadata) }
       }
     } catch {
-      guard error.code == .notDurable else { throw error }
+      guard error.code == .notDurable else {
+        throw isLost ? removedCopy(of: source.path) : error
+      }
       failure = error
     }
     attachment.keep()
     if let failure { throw failure }
     if mode == .moving { try remove(source) }
     return sent!  // There is no failure.
+  }
+
+  private func removedCopy(of path: UserPath) -> WormholeError {
+    WormholeError(
+      .conflict, fileOperation, path.path,
+      because: "another program has removed the file's copy from the container",
+      hint: "find the program that removes files of the container")
   }
 
   private func stage(

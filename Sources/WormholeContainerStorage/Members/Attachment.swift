@@ -184,6 +184,21 @@ package final class Attachment {
     }
   }
 
+  /// Whether the file has lost its name in the container, so that no further move can succeed.
+  package var isLost: Bool {
+    do throws(Errno) {
+      switch standing {
+      case .staged(let name):
+        let staging = try container.staging.directory()
+        return try ignoring(.noSuchFile, staging.descriptor.status(of: name)) == nil
+      case .inFiles(let home, let name): return try home.status(of: name, in: .files) == nil
+      case .kept: return false
+      }
+    } catch {
+      return error == .noSuchFile
+    }
+  }
+
   /// Hands the file over to its message, which has been placed.
   package func keep() { standing = .kept }
 }
