@@ -5,6 +5,8 @@ internal import WormholeSyscalls
 final class SenderHomes: Sendable {
   private let storage: Container
   private let known = MemberDirectoryCache<MessageName.Sender>()
+  /// The senders whose closed directories the log has reported.
+  private let reported = Monitor<Set<MessageName.Sender>>([])
 
   init(_ storage: Container) { self.storage = storage }
 
@@ -28,9 +30,29 @@ final class SenderHomes: Sendable {
     } catch {
       let number = error.errno.map { Errno(rawValue: $0) }
       let forEver: Set<Errno?> = [nil, .notADirectory, .tooManyLinks, .accessDenied]
-      guard !forEver.contains(number) else { return nil }
+      guard !forEver.contains(number) else {
+        if number == .accessDenied { report(sender, error) }
+        return nil
+      }
       throw number!
     }
+  }
+
+  /// Reports once for each sender that it is not notified of the outcomes of its messages.
+  private func report(_ sender: MessageName.Sender, _ error: WormholeError) {
+    let isNew = reported.withLock { reported in
+      // Names come and go; a sender that is forgotten is reported again.
+      if reported.count >= 64 { reported = [] }
+      return reported.insert(sender).inserted
+    }
+    guard isNew else { return }
+    let senderName =
+      switch sender {
+      case .member(let name), .guest(let name): name
+      }
+    storage.log(
+      .warning, "the outcomes of messages from '\(senderName)' are dropped: \(error)",
+      about: LogSubject(member: senderName), because: error)
   }
 
   func forget(_ name: MessageName) {

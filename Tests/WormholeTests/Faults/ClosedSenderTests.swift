@@ -29,6 +29,22 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// This user may not enter the directory of the sender, which waits for outcomes.
+  @Test func theLogReportsOnceThatASenderIsNotNotified() throws {
+    let told = Heard<LogEntry>()
+    let pair = try Pair { $0.log = { told.add($0) } }
+    try pair.send([1, 2])
+    let messages = try pair.watch.take(2)
+    let rule = FaultRule(.open, path: "members/phone", persistent: true, .fail(.accessDenied))
+    try FaultPoints.with([rule]) { for message in messages { try message.acknowledge() } }
+    #expect(try pair.files("claimed") == [])
+    #expect(try pair.files("receipts", of: "phone") == [])
+    let reports = told.all.filter { $0.text.contains("outcomes of messages from 'phone'") }
+    #expect(reports.map(\.level) == [.warning])
+    #expect(reports.map(\.errno) == [Errno.accessDenied.rawValue])
+    #expect(reports.map(\.member) == ["phone"])
+  }
+
   /// A file has the name of the directory, which was moved away.
   @Test func anOutcomeWaitsWhileTheReceiptsAreNoDirectory() throws {
     let (told, handled) = (Heard<LogEntry>(), Heard<Int>())
