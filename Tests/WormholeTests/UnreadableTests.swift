@@ -58,6 +58,56 @@ import WormholeSyscalls
     #expect(output.split(separator: "\n").count == 1)
   }
 
+  /// Thousands of receipts may wait for a listener, and are not listed at each attempt.
+  @Test func aReceiptThatCannotBeReadIsTriedAgainAlone() throws {
+    try withUnreadReceipt { phone, sent, heard, attempt in
+      // An overflow, which another test may have caused, makes a run list all receipts.
+      let isAlone = (0..<20).contains { _ in !attempt().contains { $0.hasPrefix("getdents") } }
+      #expect(isAlone)
+      #expect(!sent.hasEnded)
+    }
+  }
+
+  /// A program has cleared the outcomes, which are not reported then.
+  @Test func anUnreadReceiptThatIsClearedIsNotReported() throws {
+    try withUnreadReceipt { phone, sent, heard, attempt in
+      let cleared = try phone.container.peer("phone").removePendingOutcomes()
+      #expect(cleared == 1)
+      // The file can be read by now: the attempt finds none.
+      phone.outbox.worker.run()
+      #expect(!sent.hasEnded)
+      #expect(heard.all == [])
+    }
+  }
+
+  /// Calls a body while a receipt, whose content a sender wants, could not be read.
+  ///
+  /// The body gets a closure that makes the next attempt, which fails too, and returns its calls.
+  private func withUnreadReceipt(
+    _ body: (Member, Sent, Heard<String>, () -> [String]) throws -> Void
+  ) throws {
+    let (heard, gate) = (Heard<String>(), Gate())
+    try pair.phone.send("hello", .quick())
+    let message = try pair.watch.take(1)[0]
+    pair.sender.leave()
+    try message.acknowledge()
+    let phone = try pair.meeting.another().join(as: "phone")
+    let file = try #require(try pair.meeting.names("members/phone/receipts").first)
+    let receipt = try #require(ReceiptName(file))
+    let sent = Sent(SentName(receipt.name), to: pair.watch.home, phone.container, phone.outbox)
+    // No other thread reads the receipt.
+    phone.container.background.soon { gate.pass() }
+    try gate.waitForSomebody()
+    try phone.outbox.expect(sent)
+    let rule = FaultRule(.open, path: file, persistent: true, .fail(.inputOutput))
+    var watching: Subscription?
+    try FaultPoints.with([rule]) { watching = try phone.watchOutcomes { heard.add($0.id) } }
+    try body(phone, sent, heard) { FaultPoints.with([rule]) { phone.outbox.worker.run() } }
+    gate.open()
+    watching?.stop()
+    phone.leave()
+  }
+
   /// Each subscriber plans a retry, and one retry serves all subscribers.
   @Test func howeverManyFindThatSomethingCannotBeDoneItIsTriedOnceASecond() throws {
     for round in 0..<20 {

@@ -89,7 +89,7 @@ final class Outbox: Service {
   }
 
   /// Reads receipts, one run at a time, so that outcomes are reported in order.
-  private let worker: Worker
+  let worker: Worker
   private let receipts: NoticedFolder
   private let hasClosed = Atomic<Bool>(false)
   /// How long the report of an end waits for the content of its receipt.
@@ -239,13 +239,14 @@ final class Outbox: Service {
   private func take(_ receipt: ReceiptName) {
     // The system has refused the removal, and may allow it now.
     if state.withLock({ $0.telling[receipt]?.isOver == true }) { return remove(receipt) }
+    if isGone(receipt) { return }
     let wanted: SentContent?
     do throws(WormholeError) {
       wanted = try wantedContent(of: receipt)
     } catch {
       // Once the end is reported, the receipt is removed, and the content with it. A receipt that
       // stays unreadable, as on a failing disk, shows only how the message ended.
-      if waitsForContent(of: receipt, error) { return receipts.retry() }
+      if waitsForContent(of: receipt, error) { return receipts.retry(receipt.text) }
       wanted = nil
     }
     let told = state.withLock { state -> ([Sent], [MemberListener<Outcome>], MessageName?)? in
@@ -386,6 +387,15 @@ final class Outbox: Service {
     // One entry in the log is enough for a minute of attempts.
     if since == nil { container.log(.error, error, about: LogSubject(member: home.name)) }
     return now - (since ?? now) < Self.patience
+  }
+
+  /// Whether a receipt that could not be read was removed before the next attempt, and so its
+  /// outcome is not to be reported.
+  private func isGone(_ receipt: ReceiptName) -> Bool {
+    guard state.withLock({ $0.unread[receipt] != nil }) else { return false }
+    let isThere = (try? home.status(of: receipt.text, in: .receipts) != nil) ?? true
+    if !isThere { state.withLock { $0.unread[receipt] = nil } }
+    return !isThere
   }
 
   private func content(of receipt: ReceiptName) -> SentContent? {

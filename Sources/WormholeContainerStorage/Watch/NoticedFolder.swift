@@ -58,6 +58,13 @@ package final class NoticedFolder: Sendable {
     changes?.worker.retry()
   }
 
+  /// Repeats a run that could not read one file: the task gets the file's name in a second, and
+  /// need not list the directory.
+  package func retry(_ name: String) {
+    changes?.news.withLock { $0.add(.changed([name])) }
+    changes?.worker.retry()
+  }
+
   var isActive: Bool { watch.withLock { $0 != nil } }
 
   /// Whether the watch is polled, because inotify cannot serve it.
