@@ -223,23 +223,24 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
     listener.found(MessageListener.Found(version: nil) { passed }, on: callbacks)
   }
 
-  private func start(_ listener: MessageListener) {
+  /// - Parameter creates: whether a missing container is created.
+  private func start(_ listener: MessageListener, creates: Bool = true) {
     var messenger: any MMWormholeTransiting
     repeat {
       messenger = wormholeMessenger
-      listener.watch(attempt { try watch(for: listener, messenger) })
+      listener.watch(attempt { try watch(for: listener, messenger, creates: creates) })
       // Another thread may have replaced the messenger in the meantime.
     } while messenger !== wormholeMessenger
   }
 
   private func watch(
-    for listener: MessageListener, _ messenger: any MMWormholeTransiting
+    for listener: MessageListener, _ messenger: any MMWormholeTransiting, creates: Bool
   ) throws(WormholeError) -> Subscription {
     let identifier = listener.identifier
     let me = WeakWormhole(self)
     guard let files = messenger.builtIn, files.watchesChannels else {
       let messenger = Messenger(object: messenger)
-      return try notice(identifier).watch { [weak listener] in
+      return try notice(identifier, creates: creates).watch { [weak listener] in
         guard let self = me.object, let listener else { return }
         let found = MessageListener.Found(version: nil) {
           UncheckedBox<Any?>(messenger.object.messageObject(forIdentifier: identifier))
@@ -250,7 +251,7 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
         me.follow(listener, after: error)
       }
     }
-    return try files.watch(identifier) { [weak listener] message, version in
+    return try files.watch(identifier, creates: creates) { [weak listener] message, version in
       guard let self = me.object, let listener else { return }
       guard let message else { return listener.forget(upTo: version) }
       listener.found(MessageListener.Found(version: version) { message }, on: self.callbacks)
@@ -262,9 +263,9 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
 
   /// Lets a listener continue in the next container of the group, and makes none; returns false if
   /// none exists, or if it cannot be watched yet.
-  fileprivate func continueListening(_ listener: MessageListener) -> Bool {
+  func continueListening(_ listener: MessageListener) -> Bool {
     guard SharedOpenings.hasContainer(group) else { return false }
-    start(listener)
+    start(listener, creates: false)
     return listener.isWatching
   }
 
@@ -274,8 +275,11 @@ open class MMWormhole: NSObject, MMWormholeTransitingDelegate {
   }
 
   /// The notice that announces messages of the program's own messenger.
-  private func notice(_ identifier: String) throws(WormholeError) -> Notice {
-    try SharedOpenings.group(group).notice(MessagePlace(directory).name(of: identifier))
+  private func notice(
+    _ identifier: String, creates: Bool = true
+  ) throws(WormholeError) -> Notice {
+    try SharedOpenings.group(group, creates: creates)
+      .notice(MessagePlace(directory).name(of: identifier))
   }
 
   // MARK: Failures

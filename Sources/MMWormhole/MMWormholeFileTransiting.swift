@@ -229,16 +229,18 @@ open class MMWormholeFileTransiting: NSObject, MMWormholeTransiting {
     if let failure { throw failure }
   }
 
-  /// - Parameter handler: receives each message and its version; without a message if the message
-  ///   was removed or is unreadable, which `failure` reports.
+  /// - Parameters:
+  ///   - creates: whether a missing container is created.
+  ///   - handler: receives each message and its version; without a message if the message was
+  ///     removed or is unreadable, which `failure` reports.
   func watch(
-    _ identifier: String,
+    _ identifier: String, creates: Bool,
     _ handler: @escaping @Sendable (UncheckedBox<Any?>?, MessageVersion) -> Void,
     failure: @escaping @Sendable (any Error) -> Void
   ) throws(WormholeError) -> Subscription {
-    let container = try open().container
+    let container = try open(creates: creates).container
     if !container.storage.isInPlace { leave(container) }
-    let place = try resolve(identifier, open())
+    let place = try resolve(identifier, open(creates: creates))
     let source = place.source
     return try place.channel.watch(initial: false) { snapshot in
       let version = MessageVersion(source: source, number: snapshot.version)

@@ -305,7 +305,7 @@ import WormholeSyscalls
       wormhole.passMessageObject("one" as NSString, identifier: "m")
       let directory = try SharedContainer(group: group).directory
       let (pause, isOver) = (FaultPause(), Monitor(false))
-      let removing = try remove(directory, at: pause, unless: isOver)
+      let removing = try remover(of: directory, at: pause, unless: isOver)
       FaultPoints.with([FaultRule(nil, path: group, number: number, .pause(pause))]) {
         if clears {
           wormhole.clearMessageContents(forIdentifier: "m")
@@ -320,22 +320,22 @@ import WormholeSyscalls
     }
     #expect(number > 10)
   }
+}
 
-  /// Removes a directory when a call is paused.
-  private func remove(
-    _ directory: String, at pause: FaultPause, unless isOver: Monitor<Bool>
-  ) throws -> WormholeSyscalls.Thread {
-    try WormholeSyscalls.Thread("removing") {
-      while !pause.isReached {
-        let end = isOver.wait(until: .now + .milliseconds(1)) { $0 ? true : nil }
-        if end == true { break }
-      }
-      guard pause.isReached else { return }
-      // A value that is saved in the background may appear in a directory that was empty.
-      while FileManager.default.fileExists(atPath: directory) {
-        try? FileManager.default.removeItem(atPath: directory)
-      }
-      pause.open()
+/// Starts a thread that removes a directory when a call is paused.
+func remover(
+  of directory: String, at pause: FaultPause, unless isOver: Monitor<Bool>
+) throws -> WormholeSyscalls.Thread {
+  try WormholeSyscalls.Thread("removing") {
+    while !pause.isReached {
+      let end = isOver.wait(until: .now + .milliseconds(1)) { $0 ? true : nil }
+      if end == true { break }
     }
+    guard pause.isReached else { return }
+    // A value that is saved in the background may appear in a directory that was empty.
+    while FileManager.default.fileExists(atPath: directory) {
+      try? FileManager.default.removeItem(atPath: directory)
+    }
+    pause.open()
   }
 }

@@ -5,6 +5,7 @@ import Testing
 import Wormhole
 import WormholeContainerStorage
 import WormholeDropIns
+import WormholeSyscalls
 
 @testable import MMWormhole
 
@@ -159,5 +160,31 @@ import WormholeDropIns
     new.resume()
     new.sync {}
     #expect(heard.all == ["first 2"])
+  }
+
+  /// The container is removed before each of the system calls with which a listener continues.
+  @Test func aListenerThatContinuesMakesNoNextContainer() throws {
+    try GroupsRoot.use()
+    let group = "group.test.\(UUID().uuidString)"
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    wormhole.failureHandler = { _ in }
+    var (number, isReached) = (0, true)
+    while isReached {
+      number += 1
+      wormhole.passMessageObject("one" as NSString, identifier: "m")
+      let directory = try SharedContainer(group: group).directory
+      let listener = MessageListener("m", Self.hearer("next", heard))
+      let (pause, isOver) = (FaultPause(), Monitor(false))
+      let removing = try remover(of: directory, at: pause, unless: isOver)
+      FaultPoints.with([FaultRule(nil, path: group, number: number, .pause(pause))]) {
+        _ = wormhole.continueListening(listener)
+      }
+      listener.stop()
+      isOver.signal { $0 = true }
+      removing.join()
+      isReached = pause.isReached
+      #expect(FileManager.default.fileExists(atPath: directory) != isReached, "call \(number)")
+    }
+    #expect(number > 2)
   }
 }
