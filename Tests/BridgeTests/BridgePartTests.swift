@@ -126,6 +126,20 @@ import WormholeSyscalls
     #expect(try BridgeStatus.read(container) != nil)
   }
 
+  /// Once a bridge has served its machine, the servers may be away for any time.
+  @Test func onlyABridgeThatHasNotStartedEndsWithoutServers() throws {
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let failure = RelayFailure(.unreachable, "no route")
+    let (past, future) = (Instant.now + .seconds(-1), Instant.now + .seconds(1000))
+    for end in [nil, future] as [Instant?] {
+      #expect(throws: Never.self) { try one.bridge.note(failure: failure, end) }
+    }
+    let end = #expect(throws: BridgeEnd.self) { try one.bridge.note(failure: failure, past) }
+    #expect(end?.kind == .unavailable)
+    one.bridge.hasStarted = true
+    #expect(throws: Never.self) { try one.bridge.note(failure: failure, past) }
+  }
+
   /// A flow that is read again counts as failed only while its files cannot be read.
   @Test func aFlowThatHasFailedIsInTheStatus() throws {
     let one = try UnconnectedBridge(folder.path + "/c")
@@ -229,6 +243,18 @@ import WormholeSyscalls
       #expect(beat.interval == expected && beat.longestSilence == expected * 4)
       #expect(beat.generation == 7 && beat.full == ["bob"])
     }
+  }
+
+  /// The profile of a member that has left stays in the container.
+  @Test func aBeatStatesOnlyTheMembersThatRun() throws {
+    let al = try container.join(as: "al")
+    try container.join(as: "bo").leave()
+    let members = try container.members()
+    #expect(members.map(\.name).sorted() == ["al", "bo"])
+    let bytes = try #require(Heartbeat.bytes(generation: 1, members, full: []))
+    let beat = try #require(Heartbeat(bytes, .now))
+    #expect(Array(beat.running.keys) == ["al"])
+    al.leave()
   }
 
   /// Whoever has the right may send anything.

@@ -211,6 +211,27 @@ import WormholeSyscalls
     #expect(try machines.names("there/members/bob/inbox").count == 1)
   }
 
+  /// A power cut would bring the claims back, and the next machine would send the messages twice.
+  @Test func whatWasInTransitIsReturnedDurablyBeforeTheMachineChanges() throws {
+    try machines.send(1)
+    _ = try machines.published()
+    machines.kill()
+    let storage = machines.here.storage
+    let folder = try BridgeFolder(of: storage)
+    let place = try Place.open(folder, group: "g", storage.options.environment)
+    let rule = FaultRule(
+      .fsync, path: "here/members/bob/claimed", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      #expect(throws: WormholeError.self) {
+        _ = try MachineRejoin.run(machines.here, drops: false)
+      }
+    }
+    #expect(try Place.read(folder)?.machine == place.machine)
+    #expect(try MachineRejoin.run(machines.here, drops: false) == 0)
+    #expect(try Place.read(folder)?.machine != place.machine)
+    #expect(try machines.names("here/members/bob/inbox").count == 1)
+  }
+
   /// What is received and not delivered yet stays when the container becomes another machine.
   @Test func aSoundCursorOutlivesItsMachine() throws {
     let storage = machines.there.storage

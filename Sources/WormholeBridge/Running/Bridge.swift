@@ -122,7 +122,7 @@ package final class Bridge {
   /// When the bridge has last sent the record of its start to the servers.
   var claimed = Instant.longAgo
   private var wasReady = false
-  private var hasStarted = false
+  var hasStarted = false
   var hasCheckedRights = false
   private var nextStatus = Instant(nanoseconds: 0)
   /// What was last written, and when.
@@ -294,7 +294,7 @@ package final class Bridge {
 
   /// Takes a failed connection for what it means: the servers may come back, or never take this
   /// bridge.
-  private func note(failure: RelayFailure, _ patienceEnd: Instant?) throws(BridgeEnd) {
+  func note(failure: RelayFailure, _ patienceEnd: Instant?) throws(BridgeEnd) {
     note(trouble: "no connection to '\(settings.address)': \(failure.reason)")
     switch failure.kind {
     case .refused: throw BridgeEnd(.noRights, failure.reason)

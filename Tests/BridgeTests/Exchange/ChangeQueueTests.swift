@@ -106,6 +106,20 @@ import WormholeSyscalls
     #expect(try queue().current == nil)
   }
 
+  /// The file has no change in progress since the home has moved, and the disk is full by now.
+  @Test func aChangeThatIsForgottenEndsOnAFullDisk() throws {
+    let queue = try queue()
+    add("a", to: queue)
+    try queue.begin(1)
+    try queue.forget()
+    let rule = FaultRule(.rename, path: "changes/seats.plist", persistent: true, .fail(.noSpace))
+    FaultPoints.with([rule]) {
+      queue.end(Carrier.ChannelAnswer(.unreachable, reason: "the home has moved"))
+    }
+    #expect(answers.all.map { $0.prefix(14) } == ["a: unreachable"])
+    #expect(queue.current == nil)
+  }
+
   /// The file then has no change in progress, and still has those that were made before.
   @Test func aRefusedChangeLeavesTheEarlierOnesKnown() throws {
     let first = try queue()
