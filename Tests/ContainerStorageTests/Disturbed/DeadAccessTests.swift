@@ -278,6 +278,23 @@ import WormholeSyscalls
     theirs.unpresent(kept)
   }
 
+  /// The file of a dead process keeps its last heartbeat, until a process removes the file.
+  @Test func theReplyOfAProcessThatHasEndedIsNotAwaited() throws {
+    let own = access(ours, "a")
+    try own.begin()
+    let dead = "0123456789abcdef"
+    let file = try coordination().open("processes/" + dead, [.readWrite, .create], mode: 0o600)
+    var mark = HolderMark(of: .current)
+    mark.begin()
+    try mark.write(to: file)
+    var asked = AskedProcesses()
+    let isLostAtOnce = asked.isLost(dead, in: ours)
+    #expect(!isLostAtOnce, "it has just been asked")
+    let isLost = asked.isLost(dead, in: ours)
+    #expect(isLost)
+    try own.end(commits: false)
+  }
+
   /// An access asks all presenters of living processes, and of processes that cannot be checked.
   @Test func aPresenterIsLeftOutOnlyIfItsProcessIsDead() throws {
     let path = AccessPath(folder.path + "/a")

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -90,6 +91,23 @@ import WormholeSyscalls
       ])
     #expect(try home.removeDeadWorker())
     #expect(try findings() == [])
+  }
+
+  /// A file that cannot be read names no machine to which the messages could be carried.
+  @Test func aHomeElsewhereIsAProblemIfItIsNotNamed() throws {
+    let home = try container.member("a")
+    let path = "members/a/\(MemberDirectory.elsewhereName)"
+    let before = "its home is another machine"
+    func severities() throws -> [Diagnosis.Severity] {
+      try container.inspect().filter { $0.subject == path && $0.what.hasPrefix(before) }
+        .map(\.severity)
+    }
+    #expect(try severities() == [])
+    try home.write(Elsewhere(machine: "0123456789abcdef", since: Date()))
+    #expect(try severities() == [.note])
+    let file = try Descriptor.open(path: container.path(path), [.writeOnly, .truncate])
+    try file.write("torn")
+    #expect(try severities() == [.problem])
   }
 
   /// A container may have more accesses than a person can read.

@@ -35,6 +35,21 @@ import WormholeSyscalls
     }
   }
 
+  /// Another thread opens the directory in the middle of the call.
+  @Test func twoCallersOfADirectoryGetOneObject() throws {
+    let directories = OpenDirectories(count: 1)
+    let path = container.path
+    var other: OpenDirectory?
+    let own = try directories.directory(0) { () throws(Errno) -> Descriptor in
+      other = try directories.directory(0) { () throws(Errno) -> Descriptor in
+        try Descriptor.open(path: path, [.readOnly, .directory])
+      }
+      return try Descriptor.open(path: path, [.readOnly, .directory])
+    }
+    #expect(own === other)
+    #expect(directories.known(0) === own)
+  }
+
   /// The creation of the file is the notice; a touch would be a second one.
   @Test func theFirstPostTouchesNothing() throws {
     for touches in [0, 1, 1] {
