@@ -172,6 +172,13 @@ import WormholeSyscalls
     #expect(heard.all == Array(0..<1000))
   }
 
+  @Test func aQueueMakesACallNoEarlierThanAfterItsPause() throws {
+    let (queue, heard, begin) = (WorkQueue(), Heard<Instant>(), Instant.now)
+    queue.soon(after: .milliseconds(50)) { heard.add(.now) }
+    try heard.wait("the call") { $0.count == 1 }
+    #expect(heard.all.allSatisfy { $0 - begin >= .milliseconds(50) })
+  }
+
   /// If no thread has started the queued calls, the waiting thread makes the calls itself.
   @Test func whoeverWaitsForAQueueComesAfterAllThatWereAdded() throws {
     let (queue, heard) = (WorkQueue(), Heard<Int>())

@@ -46,6 +46,19 @@ import WormholeSyscalls
     try disk.unmount()
   }
 
+  /// The report after each step of the copy would cost more than the copy.
+  @Test func theProgressIsReportedEveryEightMebibytesAndAtTheEnd() throws {
+    let files = try FilePair()
+    let size = 15 << 20
+    try files.make("film", size: size)
+    var reports: [Int] = []
+    try files.phone.send(file: files.path("film"), .quick()) { progress in
+      reports.append(progress.done)
+      return .continue
+    }
+    #expect(reports.count == 2 && reports.last == size, "\(reports)")
+  }
+
   /// The inbox is in its place, and is not blamed.
   @Test(arguments: [TransferMode.copying, .moving])
   func aFileWhoseCopyAnotherProgramRemovesIsNotSent(_ mode: TransferMode) throws {

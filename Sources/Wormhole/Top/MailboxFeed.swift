@@ -159,7 +159,7 @@ package final class MailboxFeed: Sendable {
   ///
   /// They are listed twice, because a message that moves from the claims of a queue to those of a
   /// worker may be missing in a listing.
-  private func messagesInHand() -> Set<MessageName> {
+  package func messagesInHand() -> Set<MessageName> {
     var found: Set<MessageName> = []
     for _ in 0..<2 { try? home.forEachInHand { claim, _ in found.insert(claim.name) } }
     return found

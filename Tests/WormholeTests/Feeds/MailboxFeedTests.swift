@@ -233,6 +233,37 @@ import WormholeSyscalls
     withExtendedLifetime(presence) {}
   }
 
+  /// A worker takes the message after its own claims were listed, and before those of the queue.
+  @Test func aMessageThatMovesToAWorkerDuringTheListingIsClaimed() throws {
+    let meeting = try Meeting()
+    let queue = try meeting.container.storage.member("jobs", in: .queues)
+    let (worker, presence) = try queue.makeWorker(deadline: nil)
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: false, count: 1,
+      id: "one", from: "")
+    let claim = ClaimedName(name, attempt: 1, claim: 1).text
+    try queue.place([1], as: claim, in: .claimed, durability: .process)
+    _ = try worker.part(.claimed)
+    let feed = try #require(try watch("jobs", .queues, of: meeting.container))
+    defer { feed.stop() }
+    let (pause, found) = (FaultPause(), Heard<Set<MessageName>>())
+    let rule = FaultRule(.getdents, path: "queues/jobs/claimed", .pause(pause))
+    let listing = try Thread("listing") {
+      FaultPoints.with([rule]) { found.add(feed.messagesInHand()) }
+    }
+    do {
+      defer {
+        pause.open()
+        listing.join()
+      }
+      try eventually("the claims of the queue are about to be listed") { pause.isReached }
+      try meeting.folder("queues/jobs/claimed").rename(
+        claim, to: meeting.folder("queues/jobs/workers/\(worker.escaped)/claimed"), claim)
+    }
+    #expect(found.all == [[name]])
+    withExtendedLifetime(presence) {}
+  }
+
   /// A member's next attempt renames the claim.
   @Test func aMembersNextAttemptIsReported() throws {
     let meeting = try Meeting()
