@@ -132,6 +132,15 @@ import WormholeSyscalls
     #expect(scene.link.knownRecords == 0)
   }
 
+  /// A reader that begins again gives all records that are left: a lost one is not among them.
+  @Test func recordsGivenBeforeARestartAreForgotten() throws {
+    let reader = try #require(scene.link.records)
+    scene.link.given = (reader.restarts - 1, ["lost"])
+    for sequence: UInt64 in [1, 2] { bridge.note(given: record([], sequence)) }
+    #expect(scene.link.given.restarts == reader.restarts)
+    #expect(scene.link.given.subjects == [""])
+  }
+
   /// The reader gives earlier records again, and the bridge still knows the later ones.
   @Test func aBundleStatesTheLatestRecordThatItsMachineHasRead() throws {
     for sequence: UInt64 in [7, 3] { bridge.note(given: record([], sequence)) }
