@@ -82,6 +82,24 @@ import WormholeSyscalls
     #expect(sent.waitForEnd(until: .now + patience) == .delivered)
   }
 
+  /// Any machine of the group can send a bundle with an outcome.
+  @Test func anOutcomeOfAMachineThatWasNeverTheHomeIsIgnored() throws {
+    let sent = try machines.send(1) { $0.wantsOutcome = true }
+    _ = try machines.published()
+    let claimed = try machines.names("here/members/bob/claimed").first
+    let name = try #require(claimed.flatMap { ClaimedName($0)?.name })
+    let here = try machines.opened().here
+    let incoming = try InFlow(from: Self.third, here.residents, here.out.refusals)
+    let flow = "0123456789abcdef"
+    try incoming.begin(flow)
+    let bundle = FlowBundle(
+      flow: flow, generation: 1, first: 1, before: .start, now: 0,
+      entries: [FlowEntry(.outcome(.delivered), to: "bob", name)], bodies: [nil])
+    _ = try incoming.receive([(bundle, 0)])
+    #expect(try sent.state == .inTransit)
+    #expect(try machines.names("here/members/bob/claimed").count == 1)
+  }
+
   /// The old home has had the message itself, too, so no other machine gets it.
   @Test func aRefusedMessageIsADeadLetterAlsoAfterAMove() throws {
     let sent = try send(8)
