@@ -35,6 +35,19 @@ import WormholeSyscalls
     }
   }
 
+  /// The first change after another directory has the name opens all files of the lock again.
+  @Test func aNewNameIsLookedAtByOneChange() throws {
+    let slot = try container.slot(.channels, "n")
+    func opens() throws -> Int {
+      let calls = try FaultPoints.with { _ = try slot.add() }
+      return calls.count { $0.hasPrefix("open ") }
+    }
+    for _ in 0..<2 { _ = try opens() }
+    slot.noteNewName()
+    let (first, second) = (try opens(), try opens())
+    #expect(first > second)
+  }
+
   /// Another thread opens the directory in the middle of the call.
   @Test func twoCallersOfADirectoryGetOneObject() throws {
     let directories = OpenDirectories(count: 1)
