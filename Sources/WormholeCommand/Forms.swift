@@ -93,7 +93,7 @@ extension ObjectForm {
       ("count", "number of messages"), ("file", "the sender's name of the file"),
       (
         "status",
-        "'delivered', 'cancelled', 'expired', 'deadLettered', 'discarded' or 'pending'"
+        "'delivered', 'cancelled', 'requested', 'expired', 'deadLettered', 'discarded' or 'pending'"
       ),
       ("reason", "reason of becoming a dead letter"),
     ])
@@ -138,7 +138,10 @@ extension ObjectForm {
 
   static let removed = ObjectForm(
     "removed", "a removed name, from remove",
-    [("kind", "'channel', 'member' or 'suite'"), ("name", "the name")])
+    [
+      ("kind", Removable.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")),
+      ("name", "the name"),
+    ])
 
   static let pairing = ObjectForm(
     "pairing", "the state of a phone and its watches, from watchconnectivity",
