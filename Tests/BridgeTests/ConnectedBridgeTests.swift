@@ -45,7 +45,7 @@ import WormholeSyscalls
     try bridge.place.begin(after: nil, nonce: bridge.nonce, bridge.folder)
     bridge.recorded = (MachineRecord(generation: 1, nonce: bridge.nonce), 1)
     try bridge.claimPlace(link, .now)
-    #expect(link.isClaiming && !link.isServing && bridge.claimed > .longAgo)
+    #expect(link.isClaiming && !link.isServing && bridge.claimed != nil)
     (link.isClaiming, bridge.bootTime) = (false, 0)
     try bridge.claimPlace(link, .now)
     #expect(!link.isClaiming && link.isServing && bridge.end == nil)

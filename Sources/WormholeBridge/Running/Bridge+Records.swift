@@ -117,11 +117,11 @@ extension Bridge {
         return
       }
       recorded = (record, message.sequence)
-      // After a reconnect, the bridge may read the record long after the claim.
-      guard record.nonce == nonce, clockRecord != message.sequence,
-        Instant.now - claimed < Self.claimTime
-      else { return }
+      guard record.nonce == nonce, clockRecord != message.sequence else { return }
+      // Also of a record that is read late: a further claim that is lost would make it recent.
       clockRecord = message.sequence
+      // After a reconnect, the bridge may read the record long after the claim.
+      guard let claimed, Duration.nanoseconds(sinceBoot &- claimed) < Self.claimTime else { return }
       bootTime = Int64(clamping: message.timestamp) &- sinceBoot
     case .member(let member):
       homes[member] = Home(message)
@@ -184,7 +184,7 @@ extension Bridge {
     }
     guard link.retry ?? now <= now, let subjects = link.subjects else { return }
     (link.isClaiming, link.isServing, link.retry) = (true, false, nil)
-    claimed = now
+    claimed = sinceBoot
     do throws(WormholeError) {
       try place.begin(after: recorded?.record, nonce: nonce, folder)
     } catch {

@@ -117,10 +117,12 @@ package final class Bridge {
   ///
   /// Setting the machine's clock does not change the value.
   var bootTime: Int64?
-  /// The sequence number of the record that the time is from.
+  /// The sequence number of the latest record of this start that was read.
   var clockRecord: UInt64?
   /// When the bridge has last sent the record of its start to the servers.
-  var claimed = Instant.longAgo
+  ///
+  /// In nanoseconds since this machine started: the machine may sleep until the record is read.
+  var claimed: Int64?
   private var wasReady = false
   var hasStarted = false
   var hasCheckedRights = false
