@@ -53,6 +53,25 @@ import WormholeSyscalls
     #expect(try speed.metadata?.isRecovered == false)
   }
 
+  /// Other programs may know the version of the damaged value.
+  @Test func aRepairUsesNoVersionTwice() throws {
+    try speed.put(1, durability: .power)
+    try speed.put(2, durability: .power)
+    let settings = container.defaults("cinema")
+    try settings.set(1, forKey: "rows")
+    try settings.set(2, forKey: "rows")
+    let files = [file, "system/defaults.cinema/value.plist"]
+    for file in files { try meeting.overwrite(file, [1, 2, 3]) }
+    #expect(Set(try container.repair().map(\.subject)).isSuperset(of: files))
+    let repaired = try #require(try speed.latest)
+    #expect(repaired.value == 1)
+    #expect(repaired.version > large)
+    #expect(!repaired.metadata.isRecovered)
+    #expect(try speed.put(3) == repaired.version + 1)
+    let version = try #require(try settings.change("rows", to: .integer(3)))
+    #expect(version > large)
+  }
+
   @Test func aRecoveredVersionMayBeExpected() throws {
     try speed.put(1, durability: .power)
     try speed.put(2, durability: .power)

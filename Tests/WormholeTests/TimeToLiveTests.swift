@@ -158,6 +158,17 @@ import WormholeSyscalls
     #expect(try online.value == 3)
   }
 
+  /// A repair would make a clear of the damage.
+  @Test func anExpiredKeptValueIsNoRepair() throws {
+    try online.put(1, timeToLive: .seconds(10), durability: .power)
+    try online.put(2, durability: .power)
+    try damage()
+    pass(.seconds(11))
+    #expect(try container.repair().isEmpty)
+    #expect(try failure { _ = try online.value }.code == .damaged)
+    #expect(try online.put(3) > 2)
+  }
+
   @Test func theRoomIsFreedOnRequest() throws {
     let other = container.channel("other", of: Int.self)
     try online.put(1, timeToLive: .seconds(10), durability: .power)

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 package import WormholeContainerStorage
+internal import WormholePropertyLists
 internal import WormholeSyscalls
 
 extension SharedContainer {
@@ -7,7 +8,29 @@ extension SharedContainer {
   ///
   /// Presenters of files that dead programs may have written are notified of a change.
   package func repair() throws -> [WormholeContainerStorage.Diagnosis] {
-    try storage.repair { room in PresenterInquiry([], but: []).tellOfBuried(in: room) }
+    try storage.repair(
+      { room in PresenterInquiry([], but: []).tellOfBuried(in: room) },
+      renewing: { slot, kept in try renewed(kept, of: slot) })
+  }
+
+  /// Returns the file of the version after a damaged value, with the content of the previous value.
+  ///
+  /// Other programs may know the version of the damaged value, which is not used again.
+  private func renewed(_ kept: [UInt8], of slot: Slot) throws(WormholeError) -> [UInt8] {
+    let isSuite = slot.name.begins(with: Container.Folder.suitePrefix)
+    guard slot.folder == .channels || isSuite else { return kept }
+    let operation = "repair \(slot.title)"
+    let content = Slot.Content.value(kept, recovered: true)
+    let writer = SlotWriter(slot, of: self, name: slot.name)
+    let count = writer.countAnywhere(content)
+    // The versions of a copy are those of its home, and a list of an unknown form has none.
+    guard count.present != nil, count.home == nil, try slot.home() == nil else { return kept }
+    let reader = SlotReader(
+      limits: options.limits, name: slot.name, operation: operation,
+      clock: options.environment.sinceEpoch)
+    let snapshot = try reader.snapshot(of: content, as: PropertyListValue.self)
+    return try writer.seal(
+      snapshot?.value, count, until: snapshot?.metadata.expiresAt, operation)
   }
 
   /// Returns findings about the members' messages, for the maintainer of the container.

@@ -17,7 +17,7 @@ package struct Diagnosis: Hashable, Sendable {
   package let what: String
   /// The remedy, if one is known.
   package let advice: String?
-  /// Whether ``Container/repair()`` applies the remedy.
+  /// Whether ``Container/repair(_:renewing:)`` applies the remedy.
   package let isRepairable: Bool
 
   package init(

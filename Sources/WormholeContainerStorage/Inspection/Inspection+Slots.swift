@@ -6,9 +6,12 @@ extension Slot {
 
   /// Replaces a damaged value by the previous one, and empties the staging directory, under the
   /// lock.
-  func tidy() throws {
+  ///
+  /// - Parameter renew: makes the new file, as for ``Container/repair(_:renewing:)``.
+  func tidy(renewing renew: (Slot, [UInt8]) throws -> [UInt8]) throws {
     try change("heal") { content in
-      guard case .value(let bytes, recovered: true) = content else { return .none }
+      guard case .value(let kept, recovered: true) = content else { return .none }
+      let bytes = try renew(self, kept)
       // Without this folder, the damaged value would stay in the staging directory and be removed
       // with it.
       _ = try container.openFolder(.damaged)

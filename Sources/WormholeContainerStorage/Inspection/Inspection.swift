@@ -371,10 +371,14 @@ extension Container {
   /// Repairs without losing data: sweeps the files of dead processes, and replaces damaged values
   /// by their previous values; the damaged ones move to `damaged/`.
   ///
-  /// - Parameter tell: receives the access directory, which has recorded the removed writers.
+  /// - Parameters:
+  ///   - tell: receives the access directory, which has recorded the removed writers.
+  ///   - renew: returns the file that replaces a slot's damaged value, made from the file of the
+  ///     previous value; throws if the previous value cannot stand in for the damaged one.
   /// - Returns: the repaired findings. Obstacles to other repairs are logged.
   package func repair(
-    _ tell: (AccessDirectory) -> Void = { _ in }
+    _ tell: (AccessDirectory) -> Void = { _ in },
+    renewing renew: (Slot, [UInt8]) throws -> [UInt8] = { $1 }
   ) throws(WormholeError) -> [Diagnosis] {
     let findings = try inspect().filter(\.isRepairable)
     repair("staging") { try count(swept: staging.sweep()) }
@@ -386,7 +390,7 @@ extension Container {
         guard findings.contains(where: { $0.subject.begins(with: slot.path + "/") }) else {
           continue
         }
-        repair(slot.path) { try slot.tidy() }
+        repair(slot.path) { try slot.tidy(renewing: renew) }
       }
     }
     let left = Set(try look())
