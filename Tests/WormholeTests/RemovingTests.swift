@@ -176,6 +176,51 @@ import WormholeSyscalls
     #expect(heard.all.suffix(2) == ["1", "7"])
   }
 
+  /// Too many files are open when the watcher reads the versions of removed channels.
+  ///
+  /// The watcher reads the channel after the removal, and no further change notifies it.
+  @Test(arguments: [false, true]) func aRemovalThatCannotBeReadIsReadAgain(
+    _ leaves: Bool
+  ) throws {
+    let channel = container.channel("speed", of: Int.self)
+    let slot = try channel.slot.get()
+    let feed = SlotFeed(slot, container.options.limits, MailTime())
+    let (heard, calls) = (Heard<Stamp>(), Monitor(0))
+    let listener = Listener(seen: [:]) { heard.add($0.stamp) }
+    defer { listener.stop() }
+    try listener.begin()
+    let refusal = FaultRule(
+      .open, path: "system/removed", persistent: true, .fail(.tooManyOpenFiles))
+    listener.join(
+      "speed",
+      ChangeSource(
+        look: { feed.look() },
+        loss: { version in
+          let isFirst = calls.withLock { calls in
+            calls += 1
+            return calls == 1
+          }
+          var loss: WatchResult?
+          FaultPoints.with(isFirst ? [refusal] : []) { loss = feed.loss(after: version) }
+          return loss
+        }, leave: {}))
+    try channel.put(1)
+    listener.change("speed")
+    try heard.wait("the value") { $0.count == 1 }
+    #expect(try container.removeChannel("speed"))
+    if leaves { listener.leaveOnceGone("speed") } else { listener.change("speed") }
+    #expect(throws: Never.self) { try heard.wait("the removal") { $0.count == 3 } }
+    guard case .failed(let error)? = heard.all.dropFirst().first else {
+      Issue.record("\(heard.all)")
+      return
+    }
+    #expect(error.code == .exhausted && error.subject == "speed")
+    guard case .version(2, _, recovered: false)? = heard.all.last else {
+      Issue.record("\(heard.all)")
+      return
+    }
+  }
+
   /// The channel is made again while a watcher of its prefix is about to leave it.
   @Test func whatComesAgainWhileItIsLeftIsHeard() throws {
     let heard = Heard<Int>()

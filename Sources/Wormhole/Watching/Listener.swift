@@ -248,15 +248,20 @@ final class Listener: Stoppable {
   private func find(_ name: String, _ source: ChangeSource) -> WatchResult? {
     let finding = source.look()
     guard finding.stamp == .nothing else { return finding }
-    let (version, left) = state.withLock { state -> (Int?, ChangeSource?) in
-      let isLeaving = state.sources[name]?.isLeaving == true
-      let left = isLeaving ? state.sources.removeValue(forKey: name) : nil
-      return (state.machine.version(of: name), left)
+    var loss: WatchResult?
+    // Watchers are notified of the container's end separately, and once.
+    if let version = state.withLock({ $0.machine.version(of: name) }),
+      case .success = finding.content
+    {
+      loss = source.loss(version)
+    }
+    // The source stays until the listener knows of the loss.
+    if let loss, case .failed = loss.stamp { return loss }
+    let left = state.withLock { state -> ChangeSource? in
+      state.sources[name]?.isLeaving == true ? state.sources.removeValue(forKey: name) : nil
     }
     left?.leave()
-    // Watchers are notified of the container's end separately, and once.
-    guard let version, case .success = finding.content else { return finding }
-    return source.loss(version) ?? finding
+    return loss ?? finding
   }
 
   /// Returns the final error, if the error is due.

@@ -131,10 +131,18 @@ extension SlotFeed {
   /// listener is not notified.
   ///
   /// A channel is cleared before its removal; the cleared state may be gone before the listener
-  /// reads the slot.
+  /// reads the slot. If the system refuses to read the versions of removed channels for now, the
+  /// finding has failed: the listener looks again.
   func loss(after version: Int) -> WatchResult? {
+    let latest: Int?
+    do throws(WormholeError) {
+      latest = try slot.container.presentRemovedVersion()
+    } catch {
+      let refusal = error.named(slot.name, "read \(slot.title)")
+      return WatchResult(name: slot.name, stamp: .failed(refusal), content: .failure(refusal))
+    }
     // A file that another tool has removed is not a clear, and is not reported.
-    guard let removed = slot.container.removedVersion(), removed > version else { return nil }
+    guard let removed = latest, removed > version else { return nil }
     let now = slot.container.options.environment.sinceEpoch()
     return WatchResult(clear: slot.name, removed, Date(sinceEpoch: now), limits)
   }

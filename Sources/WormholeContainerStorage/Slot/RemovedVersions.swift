@@ -24,6 +24,16 @@ extension Container {
     }
   }
 
+  /// As ``removedVersion()``; throws if the system refuses the reading for now.
+  package func presentRemovedVersion() throws(WormholeError) -> Int? {
+    do {
+      return try removedVersion(in: removedSlot().read())
+    } catch {
+      if let refusal = error as? WormholeError, refusal.mayPass { throw refusal }
+      return removedVersion()
+    }
+  }
+
   private func removedVersion(in content: Slot.Content) throws -> Int? {
     switch content {
     case .nothing: return 0
