@@ -51,6 +51,23 @@ import WormholeSyscalls
     witness.stop()
   }
 
+  /// The file system stores whole seconds, and reports no changes.
+  @Test(.blocking) func aPostOfTheSameSecondIsHeard() throws {
+    let notice = container.notice("ready")
+    try notice.post()
+    let folder = try Descriptor.open(path: meeting.path + "/notices", [.readOnly, .directory])
+    try folder.setModified(of: "ready", to: 1_500_000_000_000_000_000)
+    var watch: Subscription?
+    try FaultPoints.with([FaultRule(.inotifyAdd, persistent: true, .fail(.noSpace))]) {
+      watch = try notice.watch { heard.add("ready") }
+    }
+    defer { watch?.stop() }
+    try folder.setModified(of: "ready", to: 1_500_000_001_000_000_000)
+    try heard.wait("the first post of a second") { $0.count == 1 }
+    // The second post of this second leaves the file as it is.
+    #expect(throws: Never.self) { try heard.wait("the second post") { $0.count == 2 } }
+  }
+
   @Test(.blocking) func manyPostsMayBeOneAndTheLastIsHeard() throws {
     let gate = Gate()
     let watch = try container.notice("ready").watch {

@@ -40,19 +40,15 @@ extension Container {
     ended: @escaping @Sendable (ContainerEnd) -> Void = { _ in }
   ) throws(WormholeError) -> NamedWatch {
     let escaped = try Self.escape(name)
-    // The time of the last known post, for checks without a notice from the kernel.
-    let posted = Monitor(postedTime(escaped))
+    let posted = Monitor(
+      LastPost(postedTime(escaped), now: options.environment.sinceEpoch()))
     return try watching("watch notice", name, Folder.notices.rawValue) { () throws(Errno) in
       try NamedWatch(
         self, [Folder.notices.rawValue], [.attributes, .created, .movedTo], name: escaped,
         ended: ended
       ) { [weak self] signal in
         // Updated in any case, or the next check would take the post for a new one.
-        let isNews = posted.withLock { posted in
-          let now = self?.postedTime(escaped) ?? 0
-          defer { posted = now }
-          return now != posted && now != 0
-        }
+        let isNews = posted.withLock { $0.look(at: self?.postedTime(escaped) ?? 0) }
         if case .changed = signal { return handler() }
         if isNews { handler() }
       }
@@ -62,5 +58,42 @@ extension Container {
   /// The time of the last post; 0 if the name was never posted.
   private func postedTime(_ escaped: String) -> Int64 {
     (try? root.descriptor.status(of: "\(Folder.notices.rawValue)/\(escaped)"))?.modified ?? 0
+  }
+}
+
+/// The time of the last known post, for checks without a notice from the kernel.
+///
+/// Some file systems store whole seconds, or every second one. A later post within that time leaves
+/// the same time, so such a time is taken for another post once no more posts can leave it.
+private struct LastPost {
+  /// The longest step between two times of a file, in nanoseconds.
+  private static let step: Int64 = 2_000_000_000
+
+  private var time: Int64
+  /// When no further post can leave this time; nil if that moment has passed.
+  private var isSettledAt: Instant?
+
+  /// - Parameter now: nanoseconds since 1970.
+  init(_ time: Int64, now: Int64) {
+    self.time = time
+    // The file may have been posted long ago.
+    let isYoung = now &- time < Self.step
+    if isYoung { isSettledAt = Self.settled(time) }
+  }
+
+  /// Whether the name has been posted since the last check, or may have been.
+  mutating func look(at time: Int64) -> Bool {
+    if time != self.time {
+      self.time = time
+      isSettledAt = Self.settled(time)
+      return time != 0
+    }
+    guard let moment = isSettledAt, Instant.now >= moment else { return false }
+    isSettledAt = nil
+    return true
+  }
+
+  private static func settled(_ time: Int64) -> Instant? {
+    time != 0 && time % 1_000_000_000 == 0 ? Instant.now + .nanoseconds(step) : nil
   }
 }
