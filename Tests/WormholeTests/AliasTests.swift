@@ -50,6 +50,18 @@ import WormholeSyscalls
     #expect(try meeting.folder.read("film") == "mine")
   }
 
+  @Test func theErrorOfAPutNamesTheChannelOnce() throws {
+    let channel = meeting.container.channel("film", of: String.self)
+    let alias = try Alias(["film"], channel: "film", in: meeting.container)
+    let rule = FaultRule(.rename, path: "value.plist", persistent: true, .fail(.inputOutput))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) {
+      error = try failure { try channel.put("Metropolis", alias: alias) }
+    }
+    #expect(error?.operation == "put value into channel")
+    #expect(error?.subject == "film")
+  }
+
   private func isThere(_ alias: Alias) -> Bool {
     (try? Descriptor.readSymbolicLink(path: alias.location)) != nil
   }

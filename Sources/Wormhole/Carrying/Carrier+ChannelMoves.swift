@@ -31,7 +31,7 @@ extension Carrier {
       clock: container.options.environment.sinceEpoch)
     var legacy = ChannelLegacy(nil, [:])
     let outcome = try WormholeError.writing(operation, channel) {
-      try slot.change(operation, durability: .power, patience: writer.patience) { found in
+      try slot.change("move", durability: .power, patience: writer.patience) { found in
         // The note of an own change says nothing of the home.
         let count = VersionCount(
           found, limits: container.options.limits,
@@ -71,7 +71,7 @@ extension Carrier {
     let slot = try container.storage.slot(.channels, channel)
     let writer = SlotWriter(slot, of: container, name: channel)
     let outcome = try WormholeError.writing(operation, channel) {
-      try slot.change(operation, durability: .power, patience: writer.patience) { found in
+      try slot.change("move", durability: .power, patience: writer.patience) { found in
         let count = VersionCount(
           found, limits: container.options.limits,
           sinceEpoch: container.options.environment.sinceEpoch())

@@ -58,7 +58,7 @@ extension Carrier {
     var answer = ChannelAnswer(.refused)
     let beside = Mutants.has(.operationsBeside) ? try operationBeside(change, machine) : nil
     let outcome = try WormholeError.writing(operation, change.channel) {
-      try slot.change(operation, durability: .power, patience: writer.patience) { content in
+      try slot.change("change", durability: .power, patience: writer.patience) { content in
         var count = try writer.count(content)
         let present = count.present
         let last = Mutants.has(.operationsBeside) ? beside : count.operations?[machine]
@@ -115,7 +115,7 @@ extension Carrier {
     if !isCopy {
       // Under the lock, no program of this machine can make a first change meanwhile.
       try WormholeError.writing(operation, channel) {
-        _ = try slot.change(operation, patience: writer.patience) { found in
+        _ = try slot.change("store copy of", patience: writer.patience) { found in
           guard case .nothing = found else {
             throw WormholeError(
               .conflict, operation, channel,
@@ -129,7 +129,7 @@ extension Carrier {
     }
     if let content {
       try WormholeError.writing(operation, channel) {
-        _ = try slot.change(operation, patience: writer.patience) { found in
+        _ = try slot.change("store copy of", patience: writer.patience) { found in
           let count = writer.countAnywhere(found)
           guard count.present != content.version || count.home == nil else { return .none }
           let fields = Envelope.Header(

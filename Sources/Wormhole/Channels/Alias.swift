@@ -121,8 +121,7 @@ extension Channel {
       return try WormholeError.writing("\(operation) channel", name) {
         var result = 0
         try writer.slot.change(
-          "\(operation) channel", durability: container.options.durability,
-          patience: writer.patience
+          operation, durability: container.options.durability, patience: writer.patience
         ) { content in
           let (count, bytes) = try file(writer, content)
           result = count.next
@@ -145,7 +144,7 @@ extension Channel {
     let reader = reader()
     do {
       let patience = Patience(within: container.options.timeout)
-      try writer.slot.change("repair the link of channel", patience: patience) { content in
+      try writer.slot.change("repair the link of", patience: patience) { content in
         let isThere = try reader.metadata(of: content).map { !$0.isCleared } ?? false
         try alias.set(isThere)
         return .none

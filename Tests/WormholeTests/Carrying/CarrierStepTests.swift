@@ -147,6 +147,16 @@ import WormholeSyscalls
     #expect(try BinaryPropertyList.decode(content)["redelivered"]?.boolValue == true)
   }
 
+  @Test func theErrorOfAMoveNamesTheChannelOnce() throws {
+    try meeting.container.channel("seats", of: Int.self).put(1)
+    let rule = FaultRule(.rename, path: "value.plist", persistent: true, .fail(.inputOutput))
+    var error: WormholeError?
+    try FaultPoints.with([rule]) {
+      error = try failure { _ = try carrier.giveAway("seats", to: Self.machine) }
+    }
+    #expect(error?.operation == "move channel")
+  }
+
   // MARK: Contexts
 
   /// The claimed one may be too large to be carried, or its carrier was killed.
