@@ -88,7 +88,10 @@ extension Invocation {
     }
     if let failure { throw failure }
     try reports.finish()
-    return isFound || name == nil ? 0 : ExitCode.no.rawValue
+    guard !isFound, let name else { return 0 }
+    throw WormholeError(
+      .notFound, "remove \(kind.rawValue)", name,
+      because: "no \(kind.rawValue) has this name, or it was used in the given time")
   }
 }
 
