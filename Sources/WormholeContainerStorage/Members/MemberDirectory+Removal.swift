@@ -16,7 +16,7 @@ extension Container {
       do {
         guard let presence = try home.takePresence() else {
           throw WormholeError(
-            .nameTaken, "remove member", name,
+            .nameTaken, folder.removal, name,
             because: "a running process has joined under the name",
             hint: "end the process first")
         }
@@ -29,18 +29,25 @@ extension Container {
         return true
       } catch let error as Errno {
         if error == .noSuchFile { continue }
-        throw WormholeError(error, "remove member", name, at: home)
+        throw WormholeError(error, folder.removal, name, at: home)
       } catch let error as WormholeError {
         throw error
       } catch {
-        throw WormholeError(.system, "remove member", name, because: "\(error)")
+        throw WormholeError(.system, folder.removal, name, because: "\(error)")
       }
     }
     throw WormholeError(
-      .conflict, "remove member", name,
+      .conflict, folder.removal, name,
       because: "other processes recreate its directory repeatedly",
-      hint: "end the programs that send messages to the member")
+      hint: "end the programs that send messages to the \(folder.removed)")
   }
+}
+
+extension Container.Folder {
+  /// The operation that an error names: members and queues are removed by the same steps.
+  fileprivate var removal: String { "remove \(removed)" }
+
+  fileprivate var removed: String { self == .queues ? "queue" : "member" }
 }
 
 extension MemberDirectory {
@@ -63,7 +70,8 @@ extension MemberDirectory {
 
   fileprivate func refuseRemovalElsewhere() throws(WormholeError) {
     try checkHome(
-      "remove member", .refused, hint: "remove the member on the machine that is its home")
+      folder.removal, .refused,
+      hint: "remove the \(folder.removed) on the machine that is its home")
   }
 
   fileprivate func remove() throws {
@@ -85,8 +93,8 @@ extension MemberDirectory {
     } catch {
       guard error == .directoryNotEmpty else { throw error }
       throw WormholeError(
-        .conflict, "remove member", name, because: "another process uses the directory again",
-        hint: "try again when no process uses the member; the messages to the member remain")
+        .conflict, folder.removal, name, because: "another process uses the directory again",
+        hint: "try again when no process uses the \(folder.removed); its messages remain")
     }
   }
 
@@ -147,6 +155,6 @@ extension MemberDirectory {
   }
 
   private func refusal(_ reason: String, _ hint: String) -> WormholeError {
-    WormholeError(.refused, "remove member", name, because: reason, hint: hint)
+    WormholeError(.refused, folder.removal, name, because: reason, hint: hint)
   }
 }

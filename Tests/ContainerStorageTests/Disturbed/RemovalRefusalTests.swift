@@ -54,6 +54,7 @@ import WormholeSyscalls
     let (home, presence) = try queue.makeWorker(deadline: nil)
     let error = try failure { _ = try container.removeMember("q", in: .queues) }
     #expect(error.code == .refused)
+    #expect(error.operation == "remove queue")
     #expect(error.reason.contains("worker"), "\(error)")
     #expect(error.hint?.contains("--cancel") != true, "\(error)")
     #expect(try names("queues/q/workers") == [home.escaped])
