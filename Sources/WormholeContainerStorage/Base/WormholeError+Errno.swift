@@ -31,7 +31,10 @@ extension WormholeError {
     case .noSuchFile:
       (.notFound, nil)
     case .accessDenied:
-      (.permissionDenied, "check the owner and the permissions of the directory")
+      (
+        .permissionDenied,
+        "check the owner and the permissions of the file or directory, and of its parents"
+      )
     case .notPermitted:
       (
         .permissionDenied,
