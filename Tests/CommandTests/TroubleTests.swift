@@ -174,6 +174,21 @@ import WormholeSyscalls
     #expect(try stage.run("wormhole put speed 2 && wormhole get speed").output == "2\n")
   }
 
+  @Test func aDamagedMarkIsReplacedInTheStatedWay() throws {
+    let stage = try Stage()
+    _ = try stage.run("wormhole put speed 1; echo damaged >hole/container.plist")
+    for verb in ["get speed", "put speed 2", "doctor"] {
+      let refused = try stage.run("wormhole \(verb)")
+      #expect(refused.status == .exited(65))
+      #expect(
+        refused.errors.hasSuffix(
+          "; end the container's programs, then put back a copy of the file, or move the file "
+            + "out of the container: the next write makes a new file\n"), "\(refused.errors)")
+    }
+    let moved = try stage.run("mv hole/container.plist . && wormhole put film 2; wormhole list")
+    #expect(moved.output == "film\nspeed\n", "\(moved.errors)")
+  }
+
   @Test(arguments: ["mkfifo", "mkdir", "ln -s /dev/null"])
   func oneRefusedChannelIsInNobodysWay(_ make: String) throws {
     let stage = try Stage()

@@ -56,7 +56,10 @@ extension ContainerMarker {
     do {
       self = try ContainerMarker(bytes)
     } catch {
-      throw WormholeError(.damaged, "read", path + "/" + Self.fileName, because: "\(error)")
+      throw WormholeError(
+        .damaged, "read", path + "/" + Self.fileName, because: "\(error)",
+        hint: "end the container's programs, then put back a copy of the file, or move the file "
+          + "out of the container: the next write makes a new file")
     }
     guard format <= Self.format else {
       throw WormholeError(
