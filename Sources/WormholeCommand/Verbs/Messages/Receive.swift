@@ -43,7 +43,8 @@ extension Verb {
         + "CMD ends without success then, the message is redelivered to the next process that "
         + "joins as NAME, and the attempt does not count. "
         + "Messages that are claimed but not acknowledged when this command ends in any other "
-        + "way are redelivered as another attempt.",
+        + "way are redelivered as another attempt. If this command is killed by SIGKILL, CMD "
+        + "continues to run, and may still run when the message is redelivered.",
       "With --wait-for-name, waits while another process has joined as NAME, and takes over when "
         + "that process ends.",
       "With --immediate, receives immediate messages too, and with --contexts, the contexts set "

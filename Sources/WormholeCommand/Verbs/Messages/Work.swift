@@ -25,7 +25,8 @@ extension Verb {
       "If CMD runs longer than 30 seconds, or the time in --deadline, another worker may have the "
         + "message, marked as redelivered, while CMD still runs; CMD's success is then without "
         + "effect, and a note says so. With --renew, the time starts anew for as long as CMD runs. "
-        + "If this process is killed, another worker has its messages at once.",
+        + "If this command is killed by SIGKILL, another worker has its messages at once, and CMD "
+        + "continues to run: two programs may then handle one message at the same time.",
       "A signal that ends this command is passed on to the programs, which are killed if they "
         + "still run after ten seconds, or the time in --grace; programs that CMD has started are "
         + "not killed. No further message is taken. A message whose CMD does not succeed then is "
