@@ -82,7 +82,10 @@ import WormholeSyscalls
     try release(stage)
     let outcome = try holder.outcome()
     #expect(outcome.status == .exited(0))
-    #expect(outcome.errors == "wormhole: the lock was taken over while the command ran\n")
+    #expect(
+      outcome.errors
+        == "wormhole: lock 'build' was taken over while the command ran; another command may have "
+        + "run at the same time\n")
   }
 
   @Test func aRunningHoldersLockIsNotBroken() throws {

@@ -50,7 +50,9 @@ extension Verb {
         ).code
       }
       if wasSuperseded {
-        invocation.output.warn("the lock was taken over while the command ran")
+        invocation.output.warn(
+          "lock '\(invocation.operands[0])' was taken over while the command ran; "
+            + "another command may have run at the same time")
       }
     }
   }
