@@ -286,7 +286,7 @@ import Testing
     #expect(try json("\" !\u{7F}\u{80}\u{2028}\"") == .string(" !\u{7F}\u{80}\u{2028}"))
     refuses("a string without end") { _ = try json("\"a") }
     refuses("the text ends too early") { _ = try json("[1, ") }
-    refuses("no value") { _ = try json("[1, ]") }
+    refuses("no JSON value; a string needs double quotes") { _ = try json("[1, ]") }
   }
 
   @Test func jsonNumbersAreThoseOfTheStandard() throws {

@@ -86,7 +86,8 @@ struct JSONReader {
     if cursor.skip("true") { return .boolean(true) }
     if cursor.skip("false") { return .boolean(false) }
     if cursor.skip("null") { return .string(BinaryWriter.null) }
-    throw cursor.failure(cursor.isAtEnd ? "the text ends too early" : "no value")
+    throw cursor.failure(
+      cursor.isAtEnd ? "the text ends too early" : "no JSON value; a string needs double quotes")
   }
 }
 
