@@ -32,7 +32,16 @@ extension Invocation {
       throw Failure.usage(
         "cannot choose a container: none is given; use --container DIR, or set WORMHOLE_CONTAINER")
     }
-    let container = try SharedContainer(directory: path, options: options)
+    let container: SharedContainer
+    do throws(WormholeError) {
+      container = try SharedContainer(directory: path, options: options)
+    } catch {
+      guard create, error.code == .notFound else { throw error }
+      // Not a *no*: the command cannot do what it was asked for.
+      var failure = Failure(error)
+      failure.status = ExitCode.configuration.rawValue
+      throw failure
+    }
     // The object is never released: the end of the process closes all its resources, and faster.
     _ = Unmanaged.passRetained(container)
     return container

@@ -80,6 +80,18 @@ struct OfficeCommandTests {
     #expect(try cinema.books.sold == 1)
   }
 
+  /// A script takes the status 1 for a ticket that is sold out or sold already.
+  @Test func aContainerThatCannotBeMadeIsNoRefusedPurchase() throws {
+    let stage = try Stage()
+    for words in ["buy 34340", "run", "install"] {
+      let outcome = try stage.run("cinematime --as phone --container none/office \(words)")
+      #expect(outcome.status == .exited(78), "\(words): \(outcome.errors)")
+      #expect(
+        outcome.errors == "cinematime: cannot open container 'none/office': its parent directory "
+          + "does not exist\n")
+    }
+  }
+
   /// The purchase is confirmed only once it is on disk: an unsynced purchase is not confirmed.
   @Test func aPurchaseIsConfirmedOnlyWhenItIsDurable() throws {
     let cinema = try Cinema()
