@@ -26,7 +26,7 @@ final class TwoMachines {
 
     /// The bundles that the servers get, and acknowledge, if the bridge looks now.
     func published() throws -> [FlowBundle] {
-      let proxies = residents.all(on: out.machine).sorted { $0.name < $1.name }
+      let proxies = residents.all(for: out.machine).sorted { $0.name < $1.name }
       _ = try out.collect(from: proxies)
       var bundles: [FlowBundle] = []
       while let bundle = try out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10) {

@@ -201,9 +201,11 @@ package final class OutFlow {
   }
 
   /// The outcomes of messages that came from the machine.
+  ///
+  /// The home of the sender may have moved since. The message is in transit at the machine from
+  /// which it came until that machine has the outcome.
   private func outcomes(for proxy: Proxy) throws(WormholeError) -> [FlowEntry] {
-    guard proxy.machine == machine else { return [] }
-    return try proxy.outcomes().compactMap { outcome in
+    try proxy.outcomes().compactMap { outcome in
       guard let origin = MessageOrigin(outcome.origin), origin.machine == machine else {
         return nil
       }

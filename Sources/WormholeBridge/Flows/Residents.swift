@@ -182,6 +182,18 @@ package final class Residents {
     proxies.values.filter { $0.machine == machine }
   }
 
+  /// The proxies with entries for a machine: its own, and those of members whose home it was.
+  ///
+  /// The machine still has the messages that such a member has sent from there.
+  package func all(for machine: String) -> [Proxy] {
+    proxies.values.filter { $0.machine == machine || pastHomes(of: $0.resident).contains(machine) }
+  }
+
+  /// The machines that were the home of a sender before.
+  func pastHomes(of resident: Carrier.Resident) -> [String] {
+    if case .member(let name) = resident { formerHomes(name) } else { [] }
+  }
+
   /// Opens the proxies of a machine again: another tool may have removed a directory.
   ///
   /// After a failure, the caller must repeat the call: a closed proxy carries nothing.

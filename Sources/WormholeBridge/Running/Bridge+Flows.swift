@@ -139,7 +139,7 @@ extension Bridge {
         // After a listing of all, what a full window has left over is looked for at all of them.
         let proxies =
           pair.isDirty
-          ? residents.all(on: machine) : pair.changed.compactMap { residents[$0] }
+          ? residents.all(for: machine) : pair.changed.compactMap { residents[$0] }
         pair.changed = []
         pair.isDirty = try !pair.out.collect(
           from: proxies, full: beats[machine]?.full ?? [])

@@ -12,7 +12,9 @@ extension Bridge {
     carryQueues(now)
     for machine in news.borrowers { noteQueues(of: machine) }
     for resident in news.residents {
-      guard let machine = residents[resident]?.machine, let pair = pair(machine) else { continue }
+      guard let machine = residents[resident]?.machine else { continue }
+      noteOutcomes(of: resident)
+      guard let pair = pair(machine) else { continue }
       pair.changed.insert(resident)
       // Otherwise the message would wait for the next event, as a heartbeat.
       pair.due = .longAgo
@@ -21,6 +23,15 @@ extension Bridge {
     guard !news.members.isEmpty else { return }
     for name in news.members { look(at: name) }
     link?.nextBeat = now
+  }
+
+  /// Outcomes of a sender may wait for the machines that were the sender's home before.
+  func noteOutcomes(of sender: Carrier.Resident) {
+    for machine in residents.pastHomes(of: sender) {
+      guard let pair = pairs[machine] else { continue }
+      pair.changed.insert(sender)
+      pair.due = .longAgo
+    }
   }
 
   /// Looks again at the members that could not be looked at.

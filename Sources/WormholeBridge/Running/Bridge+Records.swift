@@ -265,6 +265,7 @@ extension Bridge {
       if let machine = home(of: member), machine != place.machine {
         try residents.move(member, to: machine)
         pair(machine)?.isDirty = true
+        noteOutcomes(of: .member(member))
         locals[member] = nil
       } else {
         // The home is here, or nowhere: programs of this machine may join under the name.
