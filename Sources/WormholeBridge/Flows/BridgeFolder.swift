@@ -162,6 +162,23 @@ package struct BridgeFolder: Sendable {
     return entries
   }
 
+  /// Reads the entries of all channels or queues whose files can be read, and the errors of all
+  /// others.
+  func readableEntries<Entry>(
+    _ entry: (String) throws(WormholeError) -> Entry?
+  ) throws(WormholeError) -> (entries: [String: Entry], errors: [String: WormholeError]) {
+    var entries: [String: Entry] = [:]
+    var errors: [String: WormholeError] = [:]
+    for name in try names().compactMap(Self.name(of:)) {
+      do throws(WormholeError) {
+        entries[name] = try entry(name)
+      } catch {
+        errors[name] = error
+      }
+    }
+    return (entries, errors)
+  }
+
   package func names() throws(WormholeError) -> [String] {
     try naming("list", path, directory.descriptor.names())
   }

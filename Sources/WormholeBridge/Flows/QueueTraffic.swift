@@ -25,6 +25,8 @@ final class QueueTraffic: FlowJobs {
 
   /// The operator's decisions about the queues of this machine.
   var entries: [String: QueueList.Entry] = [:]
+  /// The queues whose decisions cannot be read at present: the last known ones hold.
+  var unread: Set<String> = []
   /// The queues of this machine that an operator has named.
   var own: Set<String> { Set(entries.filter { $0.value.heir == nil }.keys) }
   /// The own queues that are no proxies here, or no longer.

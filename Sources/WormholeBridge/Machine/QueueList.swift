@@ -109,6 +109,8 @@ struct QueueList {
 
   // MARK: All queues
 
-  /// Reads all entries.
-  func entries() throws(WormholeError) -> [String: Entry] { try folder.entries(entry) }
+  /// Reads all entries; an entry that cannot be read holds up no other.
+  func entries() throws(WormholeError) -> (
+    entries: [String: Entry], errors: [String: WormholeError]
+  ) { try folder.readableEntries(entry) }
 }

@@ -54,7 +54,7 @@ extension Bridge {
   }
 
   func moveQueues(_ now: Instant) {
-    for (name, entry) in queues.entries {
+    for (name, entry) in queues.entries where !queues.unread.contains(name) {
       attempt(queue: name) { () throws(WormholeError) in
         if let heir = entry.heir {
           try leave(queue: name, entry, to: heir)

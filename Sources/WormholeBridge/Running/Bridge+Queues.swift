@@ -43,7 +43,10 @@ extension Bridge {
     guard queues.nextLook <= now else { return }
     queues.nextLook = now + .seconds(1)
     attempt { () throws(WormholeError) in
-      let entries = try QueueList(of: container.storage).entries()
+      let list = try QueueList(of: container.storage).entries()
+      var entries = list.entries
+      for name in list.errors.keys { entries[name] = queues.entries[name] }
+      note(unread: list.errors)
       if entries != queues.entries {
         for (name, entry) in entries where queues.entries[name] != entry {
           (queues.conflicts[name], queues.draining[name]) = (nil, nil)
@@ -64,6 +67,15 @@ extension Bridge {
       guard queue.count == 0 else { continue }
       queue.stop()
       queues.lenders[lender] = nil
+    }
+  }
+
+  /// Notes the queues whose files cannot be read: they stay as they were.
+  private func note(unread errors: [String: WormholeError]) {
+    for name in queues.unread where errors[name] == nil { queues.conflicts[name] = nil }
+    queues.unread = Set(errors.keys)
+    for (name, error) in errors {
+      attempt(queue: name) { () throws(WormholeError) in throw error }
     }
   }
 
@@ -144,14 +156,17 @@ extension Bridge {
   }
 
   func take(queuesOf beat: Heartbeat, _ machine: String, isNew: Bool, _ now: Instant) {
-    for (name, heir) in beat.heirs {
+    // This machine may be the home of a queue whose file it cannot read.
+    for (name, heir) in beat.heirs where !queues.unread.contains(name) {
       if heir.machine == place.machine {
         inherit(queue: name, heir, from: machine)
       } else {
         follow(queue: name, heir, from: machine)
       }
     }
-    for (name, term) in beat.queues { adopt(name, of: machine, term, isNew: isNew, now) }
+    for (name, term) in beat.queues where !queues.unread.contains(name) {
+      adopt(name, of: machine, term, isNew: isNew, now)
+    }
     for (name, home) in queues.homes where home == machine && beat.queues[name] == nil {
       queues.homes[name] = nil
     }

@@ -2,6 +2,7 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
+import WormholeContainerStorage
 import WormholePropertyLists
 import WormholeSyscalls
 
@@ -53,5 +54,34 @@ import WormholeSyscalls
         "the queue has more than one home: the machines \(Self.first) and \(Self.second)"),
     ]
     #expect(one.bridge.queueStatus == ["jobs": own, "far": far])
+  }
+
+  /// As after an error of the disk: what the files state stays unknown, and is not guessed.
+  @Test func aDamagedFileHoldsUpItsOwnQueueOnly() throws {
+    let words = Heard<String>()
+    var options = Options()
+    options.log = { words.add($0.text) }
+    let one = try UnconnectedBridge(folder.path + "/m", options: options)
+    #expect(try Bridge.addQueue("jobs", of: one.container))
+    one.look()
+    let files = try BridgeFolder([QueueList.folderName], of: one.container.storage)
+    let damaged: [UInt8] = [1]
+    for name in ["jobs", "late"] { try files.write("\(name).plist", damaged) }
+    #expect(try Bridge.addQueue("far", of: one.container))
+    for _ in 0..<3 { one.look() }
+    #expect(one.bridge.queues.own == ["far", "jobs"], "what is known holds")
+    #expect(one.bridge.queues.settled == ["far", "jobs"])
+    let reason = "the file of the bridge is damaged"
+    #expect(one.bridge.queues.conflicts == ["jobs": reason, "late": reason])
+    #expect(words.all.count { $0.contains(reason) } == 2)
+    // This machine may be the home.
+    try one.hear(Self.first, queues: ["late": 0])
+    #expect(one.home(of: "late") == nil)
+    try files.remove("late.plist")
+    try files.replace("jobs.plist", by: [:])
+    one.look()
+    #expect(one.bridge.queues.conflicts == [:])
+    try one.hear(Self.first, queues: ["late": 0])
+    #expect(one.home(of: "late") == Self.first)
   }
 }
