@@ -45,6 +45,7 @@ extension Bridge {
   private func readRecords(_ link: ServerLink) {
     guard let subjects = link.subjects else { return }
     homes = [:]
+    for member in unreadableHomes.keys { forget(unreadableHome: member) }
     recorded = nil
     beginChannels()
     link.records = StreamReader(
@@ -97,11 +98,12 @@ extension Bridge {
     // The servers may have been restored, with smaller positions.
     link.knownRecords = reader.position
     let given = link.given.restarts == reader.restarts ? link.given.subjects : []
-    for member in link.claims.union(homes.keys) {
+    for member in link.claims.union(homes.keys).union(unreadableHomes.keys) {
       guard let subject = try? subjects.memberRecord(member), !given.contains(subject) else {
         continue
       }
       homes[member] = nil
+      forget(unreadableHome: member)
       link.claims.remove(member)
     }
     forgetLostChannels(given, subjects)
@@ -124,7 +126,7 @@ extension Bridge {
       guard let claimed, Duration.nanoseconds(sinceBoot &- claimed) < Self.claimTime else { return }
       bootTime = Int64(clamping: message.timestamp) &- sinceBoot
     case .member(let member):
-      homes[member] = Home(message)
+      note(home: member, message)
       if homes[member]?.machine != place.machine { link?.claims.remove(member) }
       // The member may run already, and is part of the heartbeats from now on.
       if homes[member]?.machine == place.machine { link?.nextBeat = .longAgo }
@@ -232,6 +234,21 @@ extension Bridge {
     homes[member]?.machine.flatMap { evicted[$0] == nil ? $0 : nil }
   }
 
+  /// Notes a home record, also one that cannot be read, which is claimed as a lost one.
+  private func note(home member: String, _ message: StreamMessage) {
+    homes[member] = Home(message)
+    guard homes[member] == nil else { return forget(unreadableHome: member) }
+    // The servers compare the position of a claim with that of the record.
+    unreadableHomes[member] = message.sequence
+    let reason = "the record of its home cannot be read"
+    if conflicts[member] != reason { log(.warning, "cannot carry for '\(member)': \(reason)") }
+    conflicts[member] = reason
+  }
+
+  private func forget(unreadableHome member: String) {
+    if unreadableHomes.removeValue(forKey: member) != nil { conflicts[member] = nil }
+  }
+
   /// Claims the names of this machine's members that no machine has.
   func claimHomes(_ link: ServerLink) {
     guard link.records?.isCaughtUp == true, let subjects = link.subjects,
@@ -241,7 +258,7 @@ extension Bridge {
       guard let subject = try? subjects.memberRecord(name) else { continue }
       link.claims.insert(name)
       link.jetStream.publish(
-        subject, expectedLast: homes[name]?.sequence ?? 0,
+        subject, expectedLast: homes[name]?.sequence ?? unreadableHomes[name] ?? 0,
         Home.bytes(place.machine, after: homes[name]), within: .seconds(10)
       ) { [weak self, weak link] result in
         if case .failure = result { link?.claims.remove(name) }

@@ -94,6 +94,8 @@ package final class Bridge {
   var beats: [String: Heartbeat] = [:]
   /// The homes of members, as the servers have them.
   var homes: [String: Home] = [:]
+  /// The positions of home records that cannot be read, by member.
+  var unreadableHomes: [String: UInt64] = [:]
   /// Members of this machine that have received messages since their inboxes were counted, and
   /// those whose inboxes are full.
   var delivered: Set<String> = []
