@@ -86,17 +86,37 @@ extension Bridge {
       && unsettled.isEmpty && channels.own.isEmpty && queues.entries.isEmpty && work.isEmpty
     let interval = isQuiet ? Heartbeat.quietInterval : Heartbeat.interval
     link.nextBeat = now + interval
-    let bytes = Heartbeat.bytes(
-      generation: place.generation, own, full: full, interval: interval,
-      channels: channelVersions, queues: queueTerms, heirs: heirs,
-      late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
-    guard let bytes else { return }
+    guard let bytes = bytes(ofBeat: own, interval, atMost: link.connection.server.maxPayload)
+    else { return }
     let subject = subjects.heartbeat(place.machine)
     let result = Result { () throws(RelayFailure) in
       try link.connection.publish(subject, bytes)
     }
     if case .success = result { link.echo.unheardBeats += 1 }
     note(publish: result, on: subject)
+  }
+
+  /// Encodes a beat that the servers carry, and notes what it leaves out as the bridge's trouble.
+  private func bytes(
+    ofBeat members: [Profile], _ interval: Duration, atMost limit: Int
+  ) -> [UInt8]? {
+    var content = HeartbeatContent(
+      members, late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
+    let bytes = content.encoded(atMost: limit) { content in
+      Heartbeat.bytes(
+        generation: place.generation, content.members, full: full, hasInfo: content.hasInfo,
+        interval: interval, channels: channelVersions, queues: queueTerms, heirs: heirs,
+        late: content.late, work: content.work)
+    }
+    let isOther =
+      trouble != nil && trouble != HeartbeatContent.withoutInfo
+      && trouble != HeartbeatContent.withoutSome
+    if let omission = content.omission {
+      if !isOther { note(trouble: omission) }
+    } else if !isOther {
+      trouble = nil
+    }
+    return bytes
   }
 
   func take(heartbeat message: RelayMessage, _ now: Instant) {

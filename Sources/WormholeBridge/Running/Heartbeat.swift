@@ -62,18 +62,22 @@ struct Heartbeat {
     static let interval = "every"
   }
 
+  /// - Parameter hasInfo: whether the members' information is a part of the beat.
   static func bytes(
     generation: Int, _ members: some Collection<Profile>, full: some Collection<String>,
+    hasInfo: Bool = true,
     interval: Duration = Heartbeat.interval, channels: [String: Int] = [:],
     queues: [String: Int] = [:], heirs: [String: Heir] = [:], late: Set<String> = [],
     work: [String: WorkerStatement] = [:]
   ) -> [UInt8]? {
     var here: [String: PropertyListValue] = [:]
     for member in members where member.isRunning {
+      let info: [String: PropertyListValue] =
+        hasInfo ? member.info.mapValues { .string($0) } : [:]
       here[member.name] = [
         Key.incarnation: .string(member.incarnation.rawValue), Key.program: .string(member.program),
         Key.since: .date(member.joinedAt),
-        Key.info: .dictionary(member.info.mapValues { .string($0) }),
+        Key.info: .dictionary(info),
       ]
     }
     let works = work.mapValues { work -> PropertyListValue in
@@ -140,5 +144,76 @@ struct Heartbeat {
       guard MemberProfile.fits(info), program.utf8.count <= 1024 else { return nil }
       return MemberRun(incarnation: incarnation, program: program, since: since, info: info)
     }
+  }
+}
+
+/// What a beat states of members and lent messages, and what it leaves out if the servers would
+/// refuse more bytes.
+///
+/// A beat that is refused would let all members of the machine appear absent, and all messages that
+/// its workers have would go back.
+struct HeartbeatContent {
+  private(set) var members: [Profile]
+  private(set) var hasInfo = true
+  private(set) var late: Set<String>
+  private(set) var work: [String: WorkerStatement]
+  /// The trouble that names what is left out; nil if nothing is.
+  private(set) var omission: String?
+
+  static let withoutInfo =
+    "the heartbeat is too large for the servers: it leaves out the information of members"
+  static let withoutSome =
+    "the heartbeat is too large for the servers: it leaves out the information of members, and "
+    + "some members or lent messages"
+
+  /// More bytes than an entry has beside its texts, which take at most twice their bytes.
+  private static let (memberBytes, messageBytes) = (200, 16)
+
+  init(_ members: [Profile], late: Set<String>, work: [String: WorkerStatement]) {
+    (self.members, self.late, self.work) = (members, late, work)
+  }
+
+  /// Encodes as much as fits; more only if something else takes more than the limit.
+  mutating func encoded(
+    atMost limit: Int, _ encode: (HeartbeatContent) -> [UInt8]?
+  ) -> [UInt8]? {
+    if let whole = encode(self), whole.count <= limit { return whole }
+    (hasInfo, omission) = (false, Self.withoutInfo)
+    if let bare = encode(self), bare.count <= limit { return bare }
+    omission = Self.withoutSome
+    shorten(to: limit)
+    return encode(self)
+  }
+
+  /// Leaves half of the bytes to the members, and half to the lent messages.
+  ///
+  /// The order is the same in each beat: the members that are left out do not change.
+  private mutating func shorten(to limit: Int) {
+    var bytes = limit / 2
+    let inOrder = members.sorted { $0.name < $1.name }
+    members = Array(
+      inOrder.prefix { member in
+        bytes -= Self.memberBytes + 2 * (member.name.utf8.count + member.program.utf8.count)
+        return bytes >= 0
+      })
+    bytes = limit / 2
+    for (queue, statement) in work.sorted(by: { $0.key < $1.key }) {
+      let held = Self.first(of: statement.held, within: &bytes)
+      guard held.count < statement.held.count else { continue }
+      // The home would lend further messages, and end their claims as well.
+      work[queue] = WorkerStatement(
+        home: statement.home, room: min(statement.room, held.count), held: held)
+    }
+    late = Self.first(of: late, within: &bytes)
+  }
+
+  private static func first(of ids: Set<String>, within bytes: inout Int) -> Set<String> {
+    var first: Set<String> = []
+    for id in ids.sorted() {
+      bytes -= messageBytes + 2 * id.utf8.count
+      guard bytes >= 0 else { break }
+      first.insert(id)
+    }
+    return first
   }
 }
