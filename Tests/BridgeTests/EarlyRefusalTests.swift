@@ -129,4 +129,36 @@ import WormholeSyscalls
     #expect(
       try machines.names("there/bridge/in/\(TwoMachines.hereName)") == ["cursor.plist"])
   }
+
+  /// Lets the other machine refuse the first piece, and retries the message at once.
+  private func refuseAndRetry(_ id: String) throws {
+    let (here, there) = try machines.opened()
+    here.incoming.endTransfer = { [out = here.out] entry throws(WormholeError) in
+      try out.endTransfer(of: entry)
+    }
+    try machines.receive(try machines.published())
+    let refusal = try there.published()
+    #expect(refusal.flatMap(\.entries).count == 1)
+    try here.out.confirm(try #require(there.incoming.position))
+    _ = try here.receive(refusal)
+    try there.out.confirm(try #require(here.incoming.position))
+    for out in [here.out, there.out] { try out.finish() }
+    #expect(try machines.here.peer("bob").retry(id: id))
+  }
+
+  /// The first retry gives the message another name, and each later one keeps the name.
+  ///
+  /// The other machine permits larger messages by now, and has kept none of the first pieces.
+  @Test func aRetriedMessageBeginsWithItsFirstPiece() throws {
+    let sent = try send(40)
+    for _ in 0..<2 { try refuseAndRetry(sent.id) }
+    let next = try machines.published().flatMap(\.entries)
+    #expect(next.first?.kind == .dropped)
+    #expect(next.dropFirst().first?.piece?.index == 0)
+    machines.thereOptions = Options()
+    machines.kill()
+    try machines.settle()
+    #expect(try machines.names("there/members/bob/inbox").count == 1)
+    #expect(try machines.here.peer("bob").deadLetters.isEmpty)
+  }
 }

@@ -28,6 +28,8 @@ package final class InFlow {
   private var pieces: PieceStore
   /// Whether no record of the flow in the other direction binds a message any more.
   package var isFree: (FlowEntry) throws -> Bool = { _ in true }
+  /// Ends the transfer of a message in the other direction, durably.
+  package var endTransfer: (FlowEntry) throws(WormholeError) -> Void = { _ in }
   /// Whether the machine has read records up to a position that this machine has not reached.
   package var isBehind: (Int) -> Bool = { _ in false }
   /// Gets the ends of lent messages.
@@ -189,6 +191,7 @@ package final class InFlow {
       }
       if case .deadLettered(let reason) = status, try proxy.claim(entry.name) {
         // It was refused by its first piece, and is still here.
+        try endTransfer(entry)
         try proxy.giveUp(entry.name, reason)
       } else {
         _ = try proxy.settle(entry.name, status)

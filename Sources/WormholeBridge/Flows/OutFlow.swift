@@ -216,6 +216,19 @@ package final class OutFlow {
     }
   }
 
+  /// Ends the transfer of a message that the other machine has refused by its first piece.
+  ///
+  /// A program may retry the dead letter before the next look at the inbox. Without the entry, the
+  /// message would go on behind pieces that the other machine has not kept.
+  package func endTransfer(of message: FlowEntry) throws(WormholeError) {
+    guard transfers[message.resident]?.name == message.name else { return }
+    let record = FlowRecord(
+      flow: flow, first: next, before: chain(upTo: next - 1),
+      entries: [FlowEntry(.dropped, to: message.resident, message.name)])
+    try folder.replace(record.first.fileName, by: record.propertyList)
+    keep(record)
+  }
+
   private func claim(_ record: FlowRecord) throws(WormholeError) {
     for entry in record.entries {
       switch entry.kind {

@@ -56,6 +56,9 @@ package final class Bridge {
       out = try OutFlow(to: machine, residents)
       incoming = try InFlow(from: machine, residents, out.refusals)
       incoming.isFree = { [weak out] in try out?.isFree($0) ?? true }
+      incoming.endTransfer = { [weak out] entry throws(WormholeError) in
+        try out?.endTransfer(of: entry)
+      }
       lastProgress = .longAgo
     }
   }
