@@ -26,9 +26,15 @@ extension Proxy {
     return try? CarriedMessage(name, bytes, carrier.container.options.limits).origin
   }
 
-  /// Removes a message that waits, and its file: its sender's machine sends both again.
+  /// Removes a message that waits, durably, and its file: its sender's machine sends both again.
+  ///
+  /// If the message waited again after a power cut, it would be returned a second time, while it is
+  /// in transit to the new home.
   package func remove(waiting name: MessageName) throws(WormholeError) {
-    _ = try naming("put back message", name.id, at: home, home.remove(name.text, from: .inbox))
+    try naming("put back message", name.id, at: home) { () throws(Errno) in
+      _ = try home.remove(name.text, from: .inbox)
+      try home.makeDurable(.inbox)
+    }
     home.dropFile(of: name)
   }
 

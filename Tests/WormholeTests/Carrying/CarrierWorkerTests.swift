@@ -165,6 +165,19 @@ import WormholeSyscalls
     #expect(try scanner.waiting() == [])
   }
 
+  /// After a power cut, the message would be returned to its sender's machine a second time.
+  @Test func aReturnedMessageIsRemovedDurably() throws {
+    let sent = try send(1)
+    let name = try #require(try printer.waiting().first)
+    let calls = try FaultPoints.with { try printer.remove(waiting: name) }
+    let removal = calls.lastIndex { $0.hasPrefix("unlink ") && $0.hasSuffix("inbox/\(name.text)") }
+    let sync = calls.lastIndex { $0.hasPrefix("fsync ") && $0.hasSuffix("members/printer/inbox") }
+    let (first, last) = (try #require(removal), try #require(sync))
+    #expect(first < last)
+    #expect(try printer.waiting() == [])
+    withExtendedLifetime(sent) {}
+  }
+
   @Test func aNameIsGivenBackOnceNothingIsInTransit() throws {
     let (kept, dropped) = (try send(1), try send(2))
     let names = try printer.waiting()
