@@ -54,7 +54,9 @@ extension AccessDirectory {
   /// already known.
   func observe(_ names: some Sequence<AccessName>, in home: AccessHome) {
     var seen: Set<String> = []
-    for name in names where name.process != ownName && seen.insert(name.process).inserted {
+    // Once for all names: it takes a lock, and thousands of waiters come here each second.
+    let own = ownName
+    for name in names where name.process != own && seen.insert(name.process).inserted {
       guard seen.count <= Self.mostObserved else { return }
       guard let file = try? open(name.process, in: home), let mark = try? HolderMark(in: file)
       else { continue }

@@ -208,8 +208,9 @@ extension AccessDirectory {
   ) throws(Errno) -> Set<AccessName> {
     guard let home = try existingDirectory() else { return [] }
     var found: Set<AccessName> = []
+    let own = ownName
     for place in AccessPlace.allCases {
-      for name in try names(in: place, of: home) where name.process != ownName {
+      for name in try names(in: place, of: home) where name.process != own {
         guard let claim = try entry(of: name, in: place, of: home)?.claim, claim.purpose != purpose
         else { continue }
         let isRelated = claim.parts.contains { part in
