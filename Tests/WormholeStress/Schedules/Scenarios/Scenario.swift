@@ -368,7 +368,7 @@
       for finding in findings where finding.severity == .problem {
         if self == .repair, finding.subject.hasPrefix("damaged/") { continue }
         // The next change removes it. A save waits for a suspended holder no longer than a second.
-        let isSave = self == .saves || finding.subject.hasSuffix(".d/save")
+        let isSave = finding.subject.hasSuffix(".d/save")
         if isHarmed || isSave, finding.what == "left by an ended process" { continue }
         Note.problem.write(0)
         Turnstile.setText("doctor: \(finding)")
