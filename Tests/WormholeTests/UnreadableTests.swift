@@ -87,19 +87,12 @@ import WormholeSyscalls
     _ body: (Member, Sent, Heard<String>, () -> [String]) throws -> Void
   ) throws {
     let (heard, gate) = (Heard<String>(), Gate())
-    try pair.phone.send("hello", .quick())
-    let message = try pair.watch.take(1)[0]
-    pair.sender.leave()
-    try message.acknowledge()
-    let phone = try pair.meeting.another().join(as: "phone")
-    let file = try #require(try pair.meeting.names("members/phone/receipts").first)
-    let receipt = try #require(ReceiptName(file))
-    let sent = Sent(SentName(receipt.name), to: pair.watch.home, phone.container, phone.outbox)
+    let (phone, receipt, sent) = try pair.reportedToNextIncarnation()
     // No other thread reads the receipt.
     phone.container.background.soon { gate.pass() }
     try gate.waitForSomebody()
     try phone.outbox.expect(sent)
-    let rule = FaultRule(.open, path: file, persistent: true, .fail(.inputOutput))
+    let rule = FaultRule(.open, path: receipt.text, persistent: true, .fail(.inputOutput))
     var watching: Subscription?
     try FaultPoints.with([rule]) { watching = try phone.watchOutcomes { heard.add($0.id) } }
     try body(phone, sent, heard) { FaultPoints.with([rule]) { phone.outbox.worker.run() } }
@@ -141,4 +134,20 @@ import WormholeSyscalls
     return time
   }
 
+}
+
+extension Pair {
+  /// Sends a message that is handled after its sender has left; returns the next member with the
+  /// sender's name, and the message with its receipt.
+  func reportedToNextIncarnation() throws -> (phone: Member, receipt: ReceiptName, sent: Sent) {
+    try phone.send("hello", .quick())
+    let message = try watch.take(1)[0]
+    sender.leave()
+    try message.acknowledge()
+    let next = try meeting.another().join(as: "phone")
+    let file = try #require(try meeting.names("members/phone/receipts").first)
+    let receipt = try #require(ReceiptName(file))
+    let sent = Sent(SentName(receipt.name), to: watch.home, next.container, next.outbox)
+    return (next, receipt, sent)
+  }
 }

@@ -107,18 +107,11 @@ import WormholeTesting
   /// asks for the message's value afterwards.
   @Test func aReceiptThatCannotBeReadForAMomentKeepsItsContent() throws {
     let pair = try Pair()
-    try pair.phone.send("hello", .quick())
-    let message = try pair.watch.take(1)[0]
-    pair.sender.leave()
-    try message.acknowledge()
-    let phone = try pair.meeting.another().join(as: "phone")
-    let file = try #require(try pair.meeting.names("members/phone/receipts").first)
-    let receipt = try #require(ReceiptName(file))
-    let sent = Sent(SentName(receipt.name), to: pair.watch.home, phone.container, phone.outbox)
+    let (phone, receipt, sent) = try pair.reportedToNextIncarnation()
     try phone.outbox.expect(sent)
     let heard = Heard<String>()
     var watching: Subscription?
-    let rule = FaultRule(.open, path: file, persistent: true, .fail(.tooManyOpenFiles))
+    let rule = FaultRule(.open, path: receipt.text, persistent: true, .fail(.tooManyOpenFiles))
     try FaultPoints.with([rule]) { watching = try phone.watchOutcomes { heard.add($0.id) } }
     try heard.wait("the outcome") { $0 == [receipt.name.id] }
     try TestSupport.eventually("the receipt is removed") {
