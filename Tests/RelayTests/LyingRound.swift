@@ -31,7 +31,8 @@ final class LyingRound {
   private var inFlight = 0
   private var nextRequest = Instant(nanoseconds: 0)
   private var reconnectAt = Instant(nanoseconds: 0)
-  private var spins = 0
+  /// How long the kernel may still carry what one side has sent.
+  private var kernelTime: TimeLimit?
   private var steps = 0
 
   init(seed: UInt64, messages: Int = 30, lies: LyingServer.Lies = .init()) throws {
@@ -78,14 +79,15 @@ final class LyingRound {
     let hasWorked = server.step(now)
     connection?.proceed(now)
     reader?.proceed(now)
-    // What the kernel still carries is not late: no time passes for it.
-    let carries = connection?.state != .ready || connection?.receivedBytes != server.sentBytes
-    steps += 1
-    if steps > 10_000 { wrong = Wrong(description: "client and server never rest") }
     if hasWorked || traffic != before || connection?.wantsToWrite == true {
-      spins = 0
-    } else if carries, spins < 20 {
-      spins += 1
+      steps += 1
+      if steps > 10_000 { wrong = Wrong(description: "client and server never rest") }
+      kernelTime = nil
+    } else if kernelCarries {
+      // What the kernel still carries is not late: no time passes for it.
+      var limit = kernelTime ?? TimeLimit(patience)
+      if limit.isOver() { wrong = Wrong(description: "the kernel delivers nothing") }
+      kernelTime = limit
       Processes.yield()
     } else {
       advance()
@@ -94,8 +96,15 @@ final class LyingRound {
 
   private var traffic: [Int] { [connection?.receivedBytes ?? 0, server.sentBytes, calls.count] }
 
+  private var kernelCarries: Bool {
+    guard let connection else { return false }
+    if case .closed = connection.state { return false }
+    return server.isOnTheWay(
+      received: connection.receivedBytes, written: connection.writtenBytes)
+  }
+
   private func advance() {
-    spins = 0
+    kernelTime = nil
     steps = 0
     let next =
       [

@@ -35,6 +35,8 @@ package final class RelayConnection {
   package private(set) var now = Instant(nanoseconds: 0)
   /// The number of bytes that have arrived.
   package private(set) var receivedBytes = 0
+  /// The number of bytes that the kernel has taken.
+  package private(set) var writtenBytes = 0
 
   private var session: RelaySession
   private var handlers: [UInt64: (Result<RelayMessage, RelayFailure>) -> Void] = [:]
@@ -169,6 +171,7 @@ extension RelayConnection {
       }
       guard let count, count > 0 else { return nil }
       session.didSend(count)
+      writtenBytes += count
     }
     return nil
   }

@@ -10,6 +10,7 @@ private final class HeldSocket {
 /// A connection of a client to a ``LyingServer``.
 package final class LyingClient: HubConnection {
   package private(set) var session = HubSession()
+  private(set) var received = 0
   var isSilent = false
   var closesWhenSent = false
   var closesWithReset = false
@@ -44,6 +45,7 @@ package final class LyingClient: HubConnection {
       close()
       return true
     }
+    received += count
     session.append(buffer[..<count])
     return true
   }

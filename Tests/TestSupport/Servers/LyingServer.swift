@@ -54,7 +54,12 @@ package final class LyingServer: HubServer {
   /// How often a client has created a consumer, asked for messages, or subscribed.
   package internal(set) var counts = (consumers: 0, pulls: 0, connections: 0)
   /// The bytes that the latest connection was sent.
-  package var sentBytes: Int { clients.last?.sent ?? 0 }
+  package var sentBytes: Int { latest?.sent ?? 0 }
+  /// Whether the kernel still carries bytes, or the end, of the latest connection.
+  package func isOnTheWay(received: Int, written: Int) -> Bool {
+    guard let latest, !latest.isClosed else { return true }
+    return received != latest.sent || !latest.isSilent && written != latest.received
+  }
   /// Added to the number of messages that wait for a consumer, as if they expired undelivered.
   package var expiringMessages = 0
   /// The number of subscriptions of all connections.
@@ -71,6 +76,8 @@ package final class LyingServer: HubServer {
   package private(set) var now = Instant(nanoseconds: 0)
   private let listener: LoopbackListener
   package private(set) var clients: [LyingClient] = []
+  /// The latest connection, though it is closed.
+  private var latest: LyingClient?
 
   private let isVersionSix: Bool
 
@@ -94,6 +101,7 @@ package final class LyingServer: HubServer {
       let client = LyingClient(socket)
       client.cutAfter = cutAfter
       clients.append(client)
+      latest = client
       counts.connections += 1
       send(information(), to: client)
       hasWorked = true
