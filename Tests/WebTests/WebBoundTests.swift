@@ -64,9 +64,12 @@ import WormholeSyscalls
   @Test func theRestOfARequestBehindAReplyMustArriveInTime() throws {
     var limits = WebLimits()
     (limits.arrival, limits.silence) = (.milliseconds(200), .seconds(600))
-    let site = try PlainSite(limits)
+    // The time begins with the acceptance, and on a busy machine the client may send later.
+    let accepting = FaultPause()
+    let site = try PlainSite(limits, faults: [FaultRule(.accept, .pause(accepting))])
     let connection = try site.connect()
     try connection.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b")
+    accepting.open()
     #expect(try connection.reply().status == 200)
     #expect(try connection.reply().status == 408)
     try connection.waitForEnd()
@@ -203,15 +206,18 @@ private final class PlainSite: Sendable {
   private let server: WebServer
   private let thread: Thread
 
-  init(_ limits: WebLimits) throws {
+  /// - Parameter faults: the rules for the calls of the server's thread.
+  init(_ limits: WebLimits, faults: [FaultRule] = []) throws {
     let server = try WebServer(WebAddress("127.0.0.1:0")!, limits)
     self.server = server
     thread = try Thread("server") { [held] in
-      try? server.run { request, reply in
-        if request.path == "/held" {
-          held.withLock { $0.append(reply) }
-        } else {
-          reply.send(WebResponse(json: "{}"))
+      FaultPoints.with(faults) {
+        try? server.run { request, reply in
+          if request.path == "/held" {
+            held.withLock { $0.append(reply) }
+          } else {
+            reply.send(WebResponse(json: "{}"))
+          }
         }
       }
     }

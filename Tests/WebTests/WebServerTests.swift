@@ -134,9 +134,14 @@ import WormholeSyscalls
   }
 
   @Test func aRequestThatDoesNotArriveEnds() throws {
-    let site = try Site { $0.arrival = .milliseconds(200) }
+    // The time begins with the acceptance, and on a busy machine the client may send later.
+    let accepting = FaultPause()
+    let site = try Site(faults: [FaultRule(.accept, .pause(accepting))]) {
+      $0.arrival = .milliseconds(200)
+    }
     let slow = try site.connect()
     try slow.send("GET / HTTP/1.1\r\n")
+    accepting.open()
     #expect(try slow.reply().status == 408)
     try slow.waitForEnd()
   }
