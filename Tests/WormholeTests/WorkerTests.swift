@@ -27,10 +27,36 @@ import WormholeSyscalls
     #expect(runs.all == [1, 2])
   }
 
-  @Test func severalRetriesWithinASecondCauseOneRun() throws {
+  /// The second passes on the test's clock: a busy machine may need longer for ten retries.
+  @Test func severalRetriesWithinASecondCauseOneRun() {
+    let (moments, alarms) = (Heard<Instant>(), Heard<Action>())
+    let start = Instant.now
+    let clock = Monitor(start)
+    let worker = Worker { call in
+      call()
+    } now: {
+      clock.withLock { clock in
+        clock = clock + .milliseconds(10)
+        return clock
+      }
+    } ring: { moment, call in
+      moments.add(moment)
+      alarms.add(Action(call))
+    }
+    worker.begin { [runs] in runs.add(runs.count + 1) }
+    for _ in 0..<10 { worker.retry() }
+    #expect(moments.all == [start + .milliseconds(1010)])
+    for alarm in alarms.all { alarm.perform() }
+    #expect(runs.all == [1])
+    worker.retry()
+    for alarm in alarms.all.suffix(1) { alarm.perform() }
+    #expect(runs.all == [1, 2] && moments.count == 2)
+  }
+
+  @Test func aRetryIsMadeAfterASecond() throws {
     worker.begin { [runs] in runs.add(runs.count + 1) }
     let begin = Instant.now
-    for _ in 0..<10 { worker.retry() }
+    worker.retry()
     try runs.waitForLast(1)
     #expect(Instant.now - begin >= .seconds(1))
     // An earlier plan runs before a later plan.
