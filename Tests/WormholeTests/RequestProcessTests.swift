@@ -58,17 +58,20 @@ struct RequestProcessTests {
     let responder = try start(.respond(meeting.path, "watch", .stopping))
     let asker = try meeting.another().join(as: "phone")
     let peer = asker.peer("watch")
-    let (begin, bystander) = (Instant.now, try Bystander())
-    let error = try failure {
-      _ = try peer.request(1, as: Int.self, within: .milliseconds(500))
+    // On a busy machine, a request may be withdrawn before the responder reads it.
+    try eventually("it stops while it handles the request") {
+      let (begin, bystander) = (Instant.now, try Bystander())
+      let error = try failure {
+        _ = try peer.request(1, as: Int.self, within: .milliseconds(500))
+      }
+      let time = Instant.now - begin
+      #expect(error.code == .timedOut)
+      #expect(time >= .milliseconds(500))
+      #expect(time < .seconds(2) + bystander.allowance())
+      return try Processes.isStopped(responder.child.process)
     }
-    let time = Instant.now - begin
-    #expect(error.code == .timedOut)
-    #expect(time >= .milliseconds(500))
-    #expect(time < .seconds(2) + bystander.allowance())
     #expect(try peer.reachability == .running)
     // The reply arrives too late, and is not mistaken for the reply to another request.
-    try responder.waitUntilStopped()
     try responder.child.send(.go)
     try eventually("it has answered") { try lines(responder, "answered").count == 1 }
     for number in 2...20 {
@@ -132,13 +135,15 @@ struct RequestProcessTests {
   @Test func aPastLifesMessageIsNeverHeardByTheNext() throws {
     var heard: [[String]] = []
     let sent = try whileSending {
-      let hearer = try start(.hearOften(meeting.path, "watch", times: isLong ? 1000 : 100))
-      let outcome = try hearer.outcome(within: .seconds(120))
-      #expect(outcome.output.hasSuffix("done\n"), "\(outcome.errors)")
-      heard += try lines(hearer, "heard")
+      // On a busy machine, the sender may not run during most incarnations.
+      try eventually("enough messages are heard") {
+        let hearer = try start(.hearOften(meeting.path, "watch", times: isLong ? 1000 : 100))
+        let outcome = try hearer.outcome(within: .seconds(120))
+        #expect(outcome.output.hasSuffix("done\n"), "\(outcome.errors)")
+        heard += try lines(hearer, "heard")
+        return heard.count > 20 && Set(heard.map { $0[2] }).count > 10
+      }
     }
-    #expect(heard.count > 20)
-    #expect(Set(heard.map { $0[2] }).count > 10)
     for line in heard { #expect(sent[line[1]] == line[2], "\(line)") }
   }
 
