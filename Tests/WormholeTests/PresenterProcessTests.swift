@@ -35,6 +35,14 @@ struct PresenterProcessTests {
     return (time - bystander.allowance(), time)
   }
 
+  /// Fails the test if each of three accesses waits for presenters.
+  ///
+  /// On a busy machine the presenter's or the access's thread alone may not run for a while.
+  private func expectNoWait(_ body: () throws -> Void) throws {
+    let least = try Bystander.leastOfThree(within: bound / 2) { try time(body).least }
+    #expect(least < bound / 2)
+  }
+
   @Test(arguments: [PeerJob.Coordination.read, .write, .replace])
   func whatAPresenterSavesIsWhatOthersFind(_ kind: PeerJob.Coordination) throws {
     try scene.folder.write("old", to: "files/a")
@@ -64,15 +72,13 @@ struct PresenterProcessTests {
     let coordinator = scene.another()
     let first = try time { try coordinator.write(scene.path("a")) { _ in } }
     #expect(first.all >= bound && first.least < bound * 3 / 2)
-    let next = try time {
+    try expectNoWait {
       for _ in 0..<3 { try coordinator.read(scene.path("a")) { _ in } }
     }
-    #expect(next.least < bound / 2)
     // Nor does the presenter delay an access beyond the access's own deadline.
-    let short = try time {
+    try expectNoWait {
       try scene.another().write(scene.path("a"), within: .milliseconds(100)) { _ in }
     }
-    #expect(short.least < bound / 2)
     try scene.folder.write("", to: "files/go")
     try eventually("it is told") {
       try peer.output.contains("resumed\n") && peer.output.contains("changed .\n")
@@ -95,8 +101,7 @@ struct PresenterProcessTests {
       try Thread("asker") { [scene] in try? scene.another().write(path) { _ in } }
     }
     try eventually("all hang") { try peer.output.split(separator: "\n").count == 1 + hung.count }
-    let next = try time { try scene.another().write(scene.path("a")) { _ in } }
-    #expect(next.least < bound / 2)
+    try expectNoWait { try scene.another().write(scene.path("a")) { _ in } }
     #expect(try peer.output.contains("asked before writing\n"))
     for asker in askers { asker.join() }
   }
@@ -216,10 +221,9 @@ struct PresenterProcessTests {
     let coordinator = scene.another()
     let first = try time { try coordinator.write(scene.path("a")) { _ in } }
     #expect(first.all >= .seconds(1) && first.least < .milliseconds(1700))
-    let next = try time {
+    try expectNoWait {
       for _ in 0..<3 { try coordinator.write(scene.path("a")) { _ in } }
     }
-    #expect(next.least < bound / 2)
     #expect(try peer.output == "presenting\n")
     try peer.child.send(.go)
     try eventually("it is told") {
