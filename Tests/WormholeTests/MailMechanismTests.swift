@@ -189,12 +189,13 @@ import WormholeSyscalls
     old.leave()
     let member = try meeting.another().join(as: "watch")
     let heard = Heard<Int>()
-    let progress = Monitor(-1)
+    let (progress, cancelled) = (Monitor(-1), Heard<Int>())
     let receiving = try member.receive(Int.self) { value, _ in
       heard.add(value)
+      // On a busy machine the cancellers may not run before all messages are handled.
+      if heard.count == 1 { try cancelled.wait("a cancellation") { !$0.isEmpty } }
       progress.signal { $0 = value }
     }
-    let cancelled = Heard<Int>()
     // A canceller is always just ahead of the last handled message, where the next claim is.
     let cancellers = try (1...2).map { step in
       try Thread("canceller") {
