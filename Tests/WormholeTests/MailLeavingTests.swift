@@ -184,7 +184,8 @@ import WormholeSyscalls
   @Test(.blocking) func whatWasHandledByLeavingDoesNotComeAgain() throws {
     try phone.send(contentsOf: Array(1...4), .quick())
     for number in 1...4 {
-      let member = try join()
+      // A leaving member is not joined any more, and its name is free a moment later.
+      let member = try eventually("the name is free") { try? join() }
       let heard = Heard<Handed>()
       let receiving = try member.receive { message in
         heard.add(try Handed(message))
@@ -254,7 +255,7 @@ import WormholeSyscalls
     try heard.wait("the first") { $0.count == 1 }
     try eventually("it is acknowledged") { try leaveInHand("claimed") == [] }
     receiving.stop()
-    let new = try join()
+    let new = try eventually("the name is free") { try? join() }
     let other = Heard<Handed>()
     let next = try new.note(other)
     try other.wait("the rest") { $0.count == 2 }
