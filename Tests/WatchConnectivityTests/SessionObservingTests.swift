@@ -22,9 +22,10 @@ import WatchConnectivity
     try sides.activate()
     try states.wait("the activation") { $0 == [2] }
     try heard.wait("the watch") { $0 == ["false true"] }
+    // Each observer reads the property itself, and may not see a state that has passed.
+    try first.wait("the watch, by the witness") { $0 == [false, true] }
     try sides.pairing.setInRange(false)
     try heard.wait("the distance") { $0 == ["false true", "true false"] }
-    // Each observer reads the property itself, and may not see a state that has passed.
     try first.wait("the distance, by the witness") { $0 == [false, true, false] }
     observation.invalidate()
     try sides.pairing.setInRange(true)
