@@ -93,16 +93,19 @@ import WormholeSyscalls
     #expect(told.withLock { $0 } == 3)
   }
 
-  @Test func monitorWaitsForItsDeadlineAndLooksOnceMore() {
-    let monitor = Monitor(0)
-    let deadline = Instant.now + .milliseconds(20)
-    let answer: Int? = monitor.wait(until: deadline) { looks in
-      looks += 1
-      return nil
+  @Test func monitorWaitsForItsDeadlineAndLooksOnceMore() throws {
+    // On a busy machine the first look may come after the deadline, and be the only look.
+    try eventually("two looks") {
+      let monitor = Monitor(0)
+      let deadline = Instant.now + .milliseconds(20)
+      let answer: Int? = monitor.wait(until: deadline) { looks in
+        looks += 1
+        return nil
+      }
+      #expect(answer == nil)
+      #expect(Instant.now >= deadline)
+      return monitor.withLock { $0 } >= 2
     }
-    #expect(answer == nil)
-    #expect(Instant.now >= deadline)
-    #expect(monitor.withLock { $0 } >= 2)
   }
 
   @Test func monitorAnswersAtOnceWhatIsThereAlready() {
