@@ -58,32 +58,35 @@ import Testing
     _ = kept
   }
 
-  /// Twenty values take less than the pause, also on a busy machine.
+  /// The values are sent on the queue itself: also on a busy machine, no pause ends in between.
   @Test(.blocking) func aPauseDeliversTheLatestValue() throws {
     let subject = PassthroughSubject<Int, Never>()
     let queue = DispatchQueue(label: "debounce")
     let (heard, ends) = (Heard<Int>(), Heard<Int>())
     let kept = subject.debounce(for: .seconds(1), scheduler: queue).sink(
       receiveCompletion: { _ in ends.add(heard.count) }, receiveValue: { heard.add($0) })
-    for value in 1...20 { subject.send(value) }
+    queue.sync { for value in 1...20 { subject.send(value) } }
     try heard.wait("the latest") { !$0.isEmpty }
     #expect(heard.all == [20])
     subject.send(21)
     try heard.wait("the next") { $0.count == 2 }
-    subject.send(22)
-    subject.send(completion: .finished)
+    queue.sync {
+      subject.send(22)
+      subject.send(completion: .finished)
+    }
     try ends.wait("the completion") { !$0.isEmpty }
     #expect(heard.all == [20, 21], "a completion drops the value that waits")
     kept.cancel()
   }
 
+  /// As above, on the main queue.
   @Test(.blocking) func aThrottleDeliversOneOfSeveral() throws {
     for isLatest in [true, false] {
       let subject = PassthroughSubject<Int, Never>()
       let heard = Heard<Int>()
       let kept = subject.throttle(for: 1, scheduler: DispatchQueue.main, latest: isLatest)
         .sink { heard.add($0) }
-      for value in 1...20 { subject.send(value) }
+      DispatchQueue.main.sync { for value in 1...20 { subject.send(value) } }
       try heard.wait("two values") { $0.count == 2 }
       #expect(heard.all == [1, isLatest ? 20 : 2])
       kept.cancel()
