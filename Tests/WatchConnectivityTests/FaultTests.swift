@@ -288,7 +288,8 @@ import WormholeSyscalls
     let sides = try TwoSides { $0.messageTimeout = .seconds(20) }
     try sides.activateWatch()
     let container = try SharedContainer(directory: sides.container)
-    try container.registerLaunch(of: "phone.watch", program: "/bin/sleep", arguments: ["5"])
+    // The program lives until the phone has joined, also on a busy machine.
+    try container.registerLaunch(of: "phone.watch", program: "/bin/sleep", arguments: ["60"])
     try eventually("it can be started") { sides.watch.isReachable }
     let (asked, lefts) = (Heard<Instant>(), Heard<Instant>())
     let errors = Heard<String>()
