@@ -108,8 +108,9 @@ import WormholeSyscalls
       wormhole send --to till --ttl 1000 e; wormhole send --to till --ttl 0.01 expired; sleep 0.1
       printf 'one\\ntwo\\n' | wormhole send --queue jobs --lines
       wormhole send --queue jobs --ordering-key k --id keyed three
-      wormhole send --to grave --id bad dead
-      wormhole receive --as grave --attempts 1 --timeout 0.5 --exec 'exit 3' --quiet; true
+      wormhole send --to grave --id bad dead; wormhole send --to grave fine
+      wormhole receive --as grave --attempts 1 --count 1 --quiet \
+      --exec '[ $(cat) = fine ] || exit 3'
       wormhole dump --messages >first; \(Self.other) restore <first
       \(Self.other) dump --messages >second
       """)

@@ -70,8 +70,7 @@ import WormholeSyscalls
     let send = "wormhole send --to watch --from till --id one --header k=v hello --json"
     #expect(try stage.done(send).contains(part))
     #expect(try stage.done("wormhole queue watch --json").contains(part))
-    let refused = try stage.run(
-      "wormhole receive --as watch --attempts 1 --timeout 0.5 --quiet --exec false")
+    let refused = try stage.makeDeadLetter(of: "watch", by: "receive --as watch")
     #expect(refused.status == .exited(1))
     #expect(try stage.done("wormhole queue watch --dead --json").contains(part))
     _ = try stage.done("wormhole queue watch --retry one")

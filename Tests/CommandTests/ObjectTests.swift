@@ -103,7 +103,7 @@ import WormholeSyscalls
   /// Input from other processes while a line runs, or before.
   private func prepare(_ line: String, _ stage: Stage) throws {
     if line.hasPrefix("queue w --dead") {
-      _ = try stage.run("wormhole receive --as w --attempts 1 --timeout 0.5 --exec 'exit 1'")
+      try stage.makeDeadLetter(of: "w", id: "bad", by: "receive --as w")
     } else if line.hasPrefix("queue t --outcomes") {
       _ = try stage.run(
         "wormhole receive --as w --count 1; wormhole send --to w --from t --id o --wait o "
