@@ -31,6 +31,18 @@ import WormholeSyscalls
     }
   }
 
+  /// Runs the body while a command waits in the program that it runs, and then ends the program.
+  ///
+  /// What has ended before `events` looks is reported with its end only.
+  private func during(_ command: String, _ body: () throws -> Void) throws {
+    try stage.done("touch held")
+    // The program does not outlive this test's directory.
+    let holder = try stage.start("\(command) 'while [ -e held ]; do sleep 0.02; done'")
+    try body()
+    try stage.done("rm held")
+    #expect(try holder.outcome().status == .exited(0))
+  }
+
   @Test func channelsSettingsAndNotices() throws {
     try stage.done("wormhole put known 1; wormhole defaults write cinema rows 1 --type json")
     let running = try events()
@@ -65,18 +77,20 @@ import WormholeSyscalls
     try expect("message\twaiting\ttill\tone\tfrom office", of: running)
     try stage.done("wormhole send --to till --id later b --delay 3600")
     try expect("message\tdelayed\ttill\tlater", of: running)
-    try stage.done("wormhole receive --as till --count 1 --exec 'sleep 0.5'")
-    try expect("message\tclaimed\ttill\tone\tfrom office\tattempt 1", of: running)
+    try during("wormhole receive --as till --count 1 --exec") {
+      try expect("message\tclaimed\ttill\tone\tfrom office\tattempt 1", of: running)
+      try expect("member\tjoined\ttill\twormhole (process N)", of: running)
+    }
     try expect("message\tacknowledged\ttill\tone\tfrom office\tattempt 1", of: running)
-    try expect("member\tjoined\ttill\twormhole (process N)", of: running)
     try expect("member\tleft\ttill", of: running)
     try stage.done("wormhole send --to till --id bad c")
-    _ = try stage.run("wormhole receive --as till --attempts 1 --timeout 1 --exec 'exit 1'")
+    try stage.makeDeadLetter(of: "till", id: "bad", by: "receive --as till")
     try expect("message\tdead\ttill\tbad", of: running)
     try stage.done("wormhole send --queue jobs --id job d")
     try expect("message\twaiting\tjobs\tjob", of: running)
-    try stage.done("wormhole work jobs --count 1 --exec 'sleep 0.5'")
-    try expect("worker\tjoined\tjobs", of: running)
+    try during("wormhole work jobs --count 1 --exec") {
+      try expect("worker\tjoined\tjobs", of: running)
+    }
     try expect("message\tacknowledged\tjobs\tjob\tattempt 1", of: running)
     try expect("worker\tleft\tjobs", of: running)
     try stage.done("wormhole send --to till --from office --context open")
@@ -87,11 +101,10 @@ import WormholeSyscalls
 
   @Test func locksAndDamage() throws {
     let running = try events("--kind lock --kind damage --json")
-    try stage.done("wormhole lock build -- sleep 0.3")
-    try eventually("the lock was held and is free") {
-      try running.output.contains(#""event":"held""#)
-        && running.output.contains(#""event":"free""#)
+    try during("wormhole lock build -- sh -c") {
+      try eventually("the lock is held") { try running.output.contains(#""event":"held""#) }
     }
+    try eventually("the lock is free") { try running.output.contains(#""event":"free""#) }
     try stage.done(
       "wormhole put film x; echo junk >hole/channels/film/value.plist; wormhole put film y")
     try eventually("the value was set aside") { try running.output.contains(#""kind":"damage""#) }
@@ -134,9 +147,11 @@ import WormholeSyscalls
     let running = try stage.start(
       "env WORMHOLE_CONTAINER=root/wormhole.user/.wormhole wormhole events --kind access --verbose")
     try eventually("it watches") { try running.errors.contains("watching '") }
-    try stage.done("\(root) wormhole coordinate write file -- sleep 0.5")
+    try during("env \(root) wormhole coordinate write file -- sh -c") {
+      let line = "access\trunning\twrite '\(stage.directory.path)/file'"
+      try eventually("the access runs") { try running.output.contains(line) }
+    }
     try eventually("the access has ended") { try running.output.contains("access\tended") }
-    #expect(try running.output.contains("access\trunning\twrite '\(stage.directory.path)/file'"))
     try running.child.send(.kill)
   }
 
