@@ -75,23 +75,23 @@ struct CoordinateVerbTests {
     let stage = try Stage()
     let holder = try hold(stage, "read")
     let words = "strace -f -qq -o calls -e trace=openat2 -e inject=openat2:error=\(error)"
-    func coordinate(_ use: String) throws -> ProcessOutcome {
+    func coordinate(_ use: String, within seconds: Double) throws -> ProcessOutcome {
       try stage.run(
-        "\(Self.root) \(words) wormhole coordinate \(use) file --timeout 0.3 -- echo in")
+        "\(Self.root) \(words) wormhole coordinate \(use) file --timeout \(seconds) -- echo in")
     }
-    let read = try coordinate("read")
+    let read = try coordinate("read", within: 60)
     if read.errors.hasPrefix("strace: ") {
       skip("a kernel without openat2", because: read.errors)
       return
     }
     #expect(read.output == "in\n", "\(read.errors)")
-    let write = try coordinate("write")
+    let write = try coordinate("write", within: 0.3)
     #expect(write.output == "")
     #expect(write.errors.contains("(process \(holder.child.process), running)"), "\(write.errors)")
     #expect(try stage.directory.read("calls").contains("(INJECTED)"))
     try holder.child.send(.kill)
     _ = try holder.outcome()
-    let next = try coordinate("write")
+    let next = try coordinate("write", within: 60)
     #expect(next.output == "in\n", "\(next.errors)")
   }
 
