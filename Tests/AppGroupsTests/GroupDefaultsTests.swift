@@ -124,7 +124,7 @@ import WormholeSyscalls
     defaults.set(5, forKey: "n")
     let directory = try #require(
       FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group))
-    try FileManager.default.removeItem(at: directory)
+    try removeTree(directory.path)
     // The watch has not reported the removal yet.
     defaults.set(6, forKey: "n")
     #expect(again.integer(forKey: "n") == 6)
@@ -151,7 +151,7 @@ import WormholeSyscalls
     try manager.removeItem(
       at: directory.appendingPathComponent(".wormhole/container.plist"))
     try look(for: .milliseconds(500))
-    try manager.removeItem(at: directory)
+    try removeTree(directory.path)
     try look(for: .seconds(2))
     #expect(!manager.fileExists(atPath: directory.path))
     #expect(defaults.integer(forKey: "n") == 0)

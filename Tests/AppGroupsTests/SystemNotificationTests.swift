@@ -229,9 +229,7 @@ import WormholeSyscalls
     #expect(try start("post-distributed", name, "3").outcome().status == .exited(0))
     let first = "observing\nodd\neven\nodd\n"
     try eventually("the posts") { try observer.output == first }
-    for group in try root.descriptor.names() {
-      #expect(try run("rm", ["-r", root.path + "/" + group]).status == .exited(0))
-    }
+    for group in try root.descriptor.names() { try removeTree(root.path + "/" + group) }
     #expect(try start("post-distributed", name, "2").outcome().status == .exited(0))
     #expect(throws: Never.self) {
       try eventually("the posts in the next container") {
@@ -253,9 +251,7 @@ import WormholeSyscalls
     #expect(try start("notify", name).outcome().status == .exited(0))
     let first = "observing\nposted\n"
     try eventually("the post") { try observer.output == first }
-    for group in try root.descriptor.names() {
-      #expect(try run("rm", ["-r", root.path + "/" + group]).status == .exited(0))
-    }
+    for group in try root.descriptor.names() { try removeTree(root.path + "/" + group) }
     // A post before the observer has found the next container is not stored.
     #expect(throws: Never.self) {
       try eventually("a post in the next container") {

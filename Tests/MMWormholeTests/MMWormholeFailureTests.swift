@@ -238,7 +238,7 @@ import WormholeSyscalls
     wormhole.passMessageObject("one" as NSString, identifier: "m")
     try heard.wait("the first") { $0 == ["one"] }
     let directory = try SharedContainer(group: group).directory
-    try FileManager.default.removeItem(atPath: directory)
+    try removeTree(directory)
     wormhole.passMessageObject("two" as NSString, identifier: "m")
     #expect(wormhole.message(withIdentifier: "m") as? String == "two")
     #expect(try self.wormhole().message(withIdentifier: "m") as? String == "two")
@@ -259,7 +259,7 @@ import WormholeSyscalls
     passing.passMessageObject("one" as NSString, identifier: "m")
     try heard.wait("the first") { $0 == ["one"] }
     let directory = try SharedContainer(group: group).directory
-    try FileManager.default.removeItem(atPath: directory)
+    try removeTree(directory)
     try eventually("the listener continues") {
       passing.passMessageObject("two" as NSString, identifier: "m")
       return heard.all.contains("two")
@@ -272,7 +272,7 @@ import WormholeSyscalls
     let wormhole = try wormhole(.coordinatedFile)
     wormhole.passMessageObject("one" as NSString, identifier: "m")
     let container = URL(fileURLWithPath: try SharedContainer(group: group).directory)
-    try FileManager.default.removeItem(at: container.deletingLastPathComponent())
+    try removeTree(container.deletingLastPathComponent().path)
     #expect(wormhole.message(withIdentifier: "m") == nil)
     wormhole.passMessageObject("two" as NSString, identifier: "m")
     #expect(wormhole.message(withIdentifier: "m") as? String == "two")
@@ -286,7 +286,7 @@ import WormholeSyscalls
       let wormhole = try wormhole(type)
       wormhole.passMessageObject("one" as NSString, identifier: "m")
       let directory = try SharedContainer(group: group).directory
-      try FileManager.default.removeItem(atPath: directory)
+      try removeTree(directory)
       #expect(wormhole.message(withIdentifier: "m") == nil)
       wormhole.clearMessageContents(forIdentifier: "m")
       wormhole.clearAllMessageContents()
@@ -332,10 +332,7 @@ func remover(
       if end == true { break }
     }
     guard pause.isReached else { return }
-    // A value that is saved in the background may appear in a directory that was empty.
-    while FileManager.default.fileExists(atPath: directory) {
-      try? FileManager.default.removeItem(atPath: directory)
-    }
+    try? removeTree(directory)
     pause.open()
   }
 }

@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 package import WormholeSyscalls
 
 extension Descriptor {
@@ -40,6 +41,17 @@ extension Descriptor {
         try unlink(name)
       }
     }
+  }
+}
+
+/// Removes a directory and all that is in it.
+///
+/// More than once, where need be: a value that is saved in the background, or an observer that
+/// continues in the next container, may add to a directory that was empty.
+package func removeTree(_ path: String) throws {
+  try eventually("'\(path)' is removed") {
+    try? FileManager.default.removeItem(atPath: path)
+    return !FileManager.default.fileExists(atPath: path)
   }
 }
 
