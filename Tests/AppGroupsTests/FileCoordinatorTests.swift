@@ -271,7 +271,7 @@ import WormholeSyscalls
       #expect(copy.lastPathComponent == name)
       // Another coordinator continues at the same time.
       let other = NSFileCoordinator()
-      other.timeout = .milliseconds(500)
+      other.timeout = patience
       other.coordinate(writingItemAt: url(name), error: nil) { url in
         try? Data("other".utf8).write(to: url)
       }
