@@ -43,7 +43,9 @@ import Testing
     try folder.write("", to: "file")
     let phone = try start("communicator", "phone", in: "file", ["observe=state", "await=never"])
     try eventually("the state") { try phone.output.contains("state notActivated\n") }
-    let entries = try lines(phone.errors, with: "the watch session failed: ")
+    let failed = "the watch session failed: "
+    try eventually("the log entry") { try !lines(phone.errors, with: failed).isEmpty }
+    let entries = try lines(phone.errors, with: failed)
     #expect(entries.count == 1)
     #expect(entries.first?.contains("\(folder.path)/file") == true)
   }
