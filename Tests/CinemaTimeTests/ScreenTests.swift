@@ -12,6 +12,9 @@ import WormholeSyscalls
     let terminal = try TerminalRun(.phone)
     try terminal.type("buy 34340\n")
     try terminal.shows(" 5 5:00 PM  34340    The General               34340-1")
+    // The ticket may be drawn before the end of the purchase, and a page arrives in parts.
+    try terminal.shows("bought: The General")
+    try eventually("the page") { terminal.lines.filter { !$0.isEmpty }.count == 15 }
     let lines = terminal.lines
     #expect(lines[0] == "CinemaTime on the phone, for me")
     #expect(lines.contains("To buy"))
@@ -27,6 +30,8 @@ import WormholeSyscalls
   @Test func onlyWhatHasChangedIsRedrawn() throws {
     let terminal = try TerminalRun(.watch)
     try terminal.shows("No tickets")
+    // The prompt is the last line of the page.
+    try terminal.shows(">")
     let before = terminal.bytes.count
     try terminal.cinema.office(.phone).sell(77788, to: "anna")
     try terminal.shows(" 7 7:00 PM  77788    The Royal Bed             39 seats left")
