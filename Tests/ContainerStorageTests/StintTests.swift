@@ -55,10 +55,14 @@ import Testing
 
   @Test func whoGivesUpAsksNoMore() throws {
     #expect(try lock.tryLock(.exclusive))
-    let error = #expect(throws: WormholeError.self) {
-      try slot.change("update", patience: Patience(until: .now + .milliseconds(20))) { _ in .none }
+    // On a busy machine, a short time may be over before it asks.
+    for time in [20, 500, 5000] where try lock.status().size < 72 {
+      let brief = Patience(until: .now + .milliseconds(time))
+      let error = #expect(throws: WormholeError.self) {
+        try slot.change("update", patience: brief) { _ in .none }
+      }
+      #expect(error?.code == .timedOut)
     }
-    #expect(error?.code == .timedOut)
     #expect(try sign() == 0)
     #expect(try lock.status().size == 72, "it had asked")
   }

@@ -40,6 +40,8 @@ import WormholeSyscalls
     let threads = try [waiter(1), waiter(2, cancellable), waiter(3, cancellable), waiter(4)]
     flag.cancel()
     try eventually("two have given up") { queue.waitingCount == 2 }
+    // A thread leaves the queue before it says so.
+    try heard.wait("both have said so") { $0.count == 2 }
     queue.giveBack()
     for thread in threads { thread.join() }
     #expect(Set(heard.all.prefix(2)) == [-2, -3] && heard.all.suffix(2) == [1, 4])
