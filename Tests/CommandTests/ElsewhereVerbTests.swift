@@ -48,9 +48,16 @@ import WormholeSyscalls
   @Test func aNameWithControlCharactersIsShownOnOneLine() throws {
     _ = try stage.done("wormhole bridge queue \"$(printf 'a\\nb\\033[2J')\"")
     // The bridge looks at its queues while it waits for a server.
-    let line = "wormhole bridge --shared-as g --nats nats://127.0.0.1:1 --timeout 0.5"
-    #expect(try stage.run(line).status == .exited(69))
-    let status = try stage.done("wormhole bridge status")
+    func shown(after seconds: Double) throws -> String {
+      let line = "wormhole bridge --shared-as g --nats nats://127.0.0.1:1 --timeout \(seconds)"
+      #expect(try stage.run(line).status == .exited(69))
+      return try stage.done("wormhole bridge status")
+    }
+    var status = try shown(after: 0.5)
+    // On a busy machine, the look may take longer.
+    for seconds in [4.0, 16] where !status.contains("home this machine") {
+      status = try shown(after: seconds)
+    }
     #expect(!status.unicodeScalars.contains("\u{1B}"))
     let lines = status.split(separator: "\n").filter { $0.contains("home this machine") }
     #expect(lines.count == 1)
