@@ -227,10 +227,8 @@ import WormholeSyscalls
 
   @Test func quietHidesNoFailure() throws {
     let replier = try stage.start(
-      "wormhole reply --as till --exec 'echo closed >&2; exit 3' --count 1")
-    try eventually("the member runs") {
-      try stage.run("wormhole members").output.contains("running")
-    }
+      "wormhole reply --as till --verbose --exec 'echo closed >&2; exit 3' --count 1")
+    try eventually("it replies") { try replier.errors.contains("replying as 'till'") }
     try check(
       "wormhole request --to till it --quiet", 1,
       errors: "wormhole: cannot get a reply from 'till': the command ended with status 3: closed\n")
