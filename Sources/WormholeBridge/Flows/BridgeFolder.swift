@@ -153,15 +153,6 @@ package struct BridgeFolder: Sendable {
     file.ends(with: mark) ? EscapedName.unescape(String(file.dropLast(mark.utf8.count))) : nil
   }
 
-  /// Reads the entries of all channels or queues that have a file.
-  func entries<Entry>(
-    _ entry: (String) throws(WormholeError) -> Entry?
-  ) throws(WormholeError) -> [String: Entry] {
-    var entries: [String: Entry] = [:]
-    for name in try names().compactMap(Self.name(of:)) { entries[name] = try entry(name) }
-    return entries
-  }
-
   /// Reads the entries of all channels or queues whose files can be read, and the errors of all
   /// others.
   func readableEntries<Entry>(

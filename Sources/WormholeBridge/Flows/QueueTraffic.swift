@@ -25,8 +25,7 @@ final class QueueTraffic: FlowJobs {
 
   /// The operator's decisions about the queues of this machine.
   var entries: [String: QueueList.Entry] = [:]
-  /// The queues whose decisions cannot be read at present: the last known ones hold.
-  var unread: Set<String> = []
+  var unread = UnreadEntries()
   /// The queues of this machine that an operator has named.
   var own: Set<String> { Set(entries.filter { $0.value.heir == nil }.keys) }
   /// The own queues that are no proxies here, or no longer.

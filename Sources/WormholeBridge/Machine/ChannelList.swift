@@ -71,8 +71,10 @@ struct ChannelList {
     try folder.replace(file, by: .dictionary(list))
   }
 
-  /// Reads all entries.
-  func entries() throws(WormholeError) -> [String: Entry] { try folder.entries(entry) }
+  /// Reads all entries; an entry that cannot be read holds up no other.
+  func entries() throws(WormholeError) -> (
+    entries: [String: Entry], errors: [String: WormholeError]
+  ) { try folder.readableEntries(entry) }
 
   /// When the list was changed last, in nanoseconds.
   ///

@@ -85,8 +85,11 @@ extension Bridge {
       let modified = try list.modified()
       let isNew = channels.listed != modified
       guard isNew || !channels.isListed else { return }
-      let entries = try list.entries()
-      channels.wanted = Set(entries.filter(\.value.isClaimed).keys)
+      let (entries, errors) = try list.entries()
+      // A channel whose file cannot be read stays as it is.
+      let unreadWanted = channels.wanted.filter { errors[$0] != nil }
+      channels.wanted = Set(entries.filter(\.value.isClaimed).keys).union(unreadWanted)
+      var unread = errors
       for (name, entry) in entries {
         // What was given away goes where the first command has sent it.
         if let machine = entry.move, channels.moves[name]?.machine != machine,
@@ -94,9 +97,16 @@ extension Bridge {
         {
           channels.moves[name] = ChannelMove(to: machine)
         }
-        if entry.isHome, channels.own[name] == nil { try begin(channel: name) }
+        guard entry.isHome, channels.own[name] == nil else { continue }
+        do throws(WormholeError) {
+          try begin(channel: name)
+        } catch {
+          unread[name] = error
+        }
       }
-      (channels.listed, channels.isListed) = (modified, !isNew)
+      for error in channels.unread.replace(by: unread) { log(.warning, "\(error)") }
+      // After an error that passes, the time is the same.
+      (channels.listed, channels.isListed) = (modified, !isNew && unread.isEmpty)
     }
   }
 
@@ -319,14 +329,16 @@ extension Bridge {
 
   var channelStatus: [String: PropertyListValue] {
     var list: [String: PropertyListValue] = [:]
-    for name in Set(channels.own.keys).union(channels.homes.keys).union(channels.conflicts.keys) {
+    let names = Set(channels.own.keys).union(channels.homes.keys)
+    for name in names.union(channels.conflicts.keys).union(channels.unread.reasons.keys) {
       var one: [String: PropertyListValue] = [:]
       one["home"] = (channels.homes[name]?.machine).map { .string($0) }
       let version = channels.own[name].map(\.version) ?? channels.copies[name]?.content.version
       one["version"] = version.map { .integer(Int64($0)) }
       one["published"] = channels.own[name]?.stored.map { .integer(Int64($0)) }
       one["stated"] = channels.stated[name].map { .date($0) }
-      one["trouble"] = channels.conflicts[name].map { .string($0) }
+      let trouble = channels.unread.reasons[name] ?? channels.conflicts[name]
+      one["trouble"] = trouble.map { .string($0) }
       list[name] = .dictionary(one)
     }
     return list

@@ -46,7 +46,7 @@ extension Bridge {
       let list = try QueueList(of: container.storage).entries()
       var entries = list.entries
       for name in list.errors.keys { entries[name] = queues.entries[name] }
-      note(unread: list.errors)
+      for error in queues.unread.replace(by: list.errors) { log(.warning, "\(error)") }
       if entries != queues.entries {
         for (name, entry) in entries where queues.entries[name] != entry {
           (queues.conflicts[name], queues.draining[name]) = (nil, nil)
@@ -67,15 +67,6 @@ extension Bridge {
       guard queue.count == 0 else { continue }
       queue.stop()
       queues.lenders[lender] = nil
-    }
-  }
-
-  /// Notes the queues whose files cannot be read: they stay as they were.
-  private func note(unread errors: [String: WormholeError]) {
-    for name in queues.unread where errors[name] == nil { queues.conflicts[name] = nil }
-    queues.unread = Set(errors.keys)
-    for (name, error) in errors {
-      attempt(queue: name) { () throws(WormholeError) in throw error }
     }
   }
 
@@ -281,7 +272,7 @@ extension Bridge {
   var queueStatus: [String: PropertyListValue] {
     var list: [String: PropertyListValue] = [:]
     let names = Set(queues.entries.keys).union(queues.homes.keys).union(queues.worked.keys)
-    for name in names.union(queues.conflicts.keys) {
+    for name in names.union(queues.conflicts.keys).union(queues.unread.reasons.keys) {
       var one: [String: PropertyListValue] = [:]
       if queues.own.contains(name) {
         one["home"] = .string(place.machine)
@@ -292,7 +283,8 @@ extension Bridge {
         one["home"] = (queues.worked[name]?.machine ?? queues.homes[name]).map { .string($0) }
         one["lent"] = .integer(Int64(queues.worked[name]?.look.held.count ?? 0))
       }
-      one["trouble"] = (rivalry(about: name) ?? queues.conflicts[name]).map { .string($0) }
+      let trouble = queues.unread.reasons[name] ?? rivalry(about: name) ?? queues.conflicts[name]
+      one["trouble"] = trouble.map { .string($0) }
       list[name] = .dictionary(one)
     }
     return list

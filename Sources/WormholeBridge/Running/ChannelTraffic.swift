@@ -31,6 +31,7 @@ final class ChannelTraffic {
   }
 
   var own: [String: Own] = [:]
+  var unread = UnreadEntries()
   /// Copies that become channels of this machine, because an operator gave the home up.
   var wanted: Set<String> = []
   /// The channels of this machine on their way to another home.

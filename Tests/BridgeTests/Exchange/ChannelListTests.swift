@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import Wormhole
 import WormholeContainerStorage
+import WormholePropertyLists
 import WormholeSyscalls
 
 @testable import WormholeBridge
@@ -27,10 +28,10 @@ import WormholeSyscalls
       ChannelList.Entry(isClaimed: true),
     ] {
       try list.replace(name, by: entry)
-      #expect(try list.entry(name) == entry && list.entries() == [name: entry])
+      #expect(try list.entry(name) == entry && list.entries().entries == [name: entry])
     }
     try list.replace(name, by: ChannelList.Entry())
-    #expect(try list.entries().isEmpty)
+    #expect(try list.entries().entries.isEmpty)
     #expect(try BridgeFolder([ChannelList.folderName], of: container.storage).names() == [])
   }
 
@@ -55,7 +56,7 @@ import WormholeSyscalls
   @Test func manyAddChannelsAtOnceAndNoneIsLost() throws {
     let container = container
     let names = try addAtOnce { _ = try Bridge.addChannel($0, of: container) }
-    #expect(try Set(list.entries().filter(\.value.isHome).keys) == names)
+    #expect(try Set(list.entries().entries.filter(\.value.isHome).keys) == names)
     #expect(try !Bridge.addChannel("name 0", of: container))
   }
 
@@ -88,6 +89,53 @@ import WormholeSyscalls
     var entry = QueueList.Entry()
     (entry.heir, entry.term) = ("000000000000000b", 3)
     #expect(entry.ends(withHome: machine, term) == ends)
+  }
+
+  /// As after an error of the disk: what the files state stays unknown, and is not guessed.
+  @Test func aDamagedFileHoldsUpItsOwnChannelOnly() throws {
+    let words = Heard<String>()
+    var options = Options()
+    options.log = { words.add($0.text) }
+    let one = try UnconnectedBridge(directory.path + "/m", options: options)
+    #expect(try Bridge.addChannel("seats", of: one.container))
+    one.bridge.lookAtList()
+    one.bridge.channels.wanted = ["late"]
+    let files = try BridgeFolder([ChannelList.folderName], of: one.container.storage)
+    let damaged: [UInt8] = [1]
+    for name in ["seats", "late"] { try files.write("\(name).plist", damaged) }
+    #expect(try Bridge.addChannel("far", of: one.container))
+    for _ in 0..<3 { one.bridge.lookAtList() }
+    #expect(one.bridge.channels.own.keys.sorted() == ["far", "seats"], "what is known holds")
+    #expect(one.bridge.channels.wanted == ["late"])
+    let reason = "the file of the bridge is damaged"
+    #expect(one.bridge.channels.unread.reasons == ["seats": reason, "late": reason])
+    #expect(one.bridge.channelStatus["late"]?["trouble"]?.stringValue == reason)
+    #expect(words.all.count { $0.contains(reason) } == 2)
+    // As after an error that passes, the directory is the same.
+    let sound = try BinaryEncoder().encode(PropertyListValue.dictionary(["home": true]))
+    for name in ["seats", "late"] {
+      #expect(try files.write(sound, at: 0, of: "\(name).plist"))
+    }
+    one.bridge.lookAtList()
+    #expect(one.bridge.channels.own.keys.sorted() == ["far", "late", "seats"])
+    #expect(one.bridge.channels.unread.reasons == [:] && one.bridge.channels.wanted == [])
+  }
+
+  /// As when the process has as many descriptors as it may have.
+  @Test func aChannelThatCannotBeWatchedHoldsUpNoOther() throws {
+    let one = try UnconnectedBridge(directory.path + "/m")
+    let (bridge, channels) = (one.bridge, one.bridge.channels)
+    for name in ["first", "second", "third"] {
+      #expect(try Bridge.addChannel(name, of: one.container))
+    }
+    let rule = FaultRule(
+      nil, path: "m/channels/second", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { for _ in 0..<3 { bridge.lookAtList() } }
+    #expect(channels.own.keys.sorted() == ["first", "third"])
+    #expect(Array(channels.unread.reasons.keys) == ["second"])
+    bridge.lookAtList()
+    #expect(channels.own.keys.sorted() == ["first", "second", "third"])
+    #expect(channels.unread.reasons == [:])
   }
 
   /// Four threads add ten names each.

@@ -72,7 +72,8 @@ import WormholeSyscalls
     #expect(one.bridge.queues.own == ["far", "jobs"], "what is known holds")
     #expect(one.bridge.queues.settled == ["far", "jobs"])
     let reason = "the file of the bridge is damaged"
-    #expect(one.bridge.queues.conflicts == ["jobs": reason, "late": reason])
+    #expect(one.bridge.queues.unread.reasons == ["jobs": reason, "late": reason])
+    #expect(one.bridge.queueStatus["late"]?["trouble"]?.stringValue == reason)
     #expect(words.all.count { $0.contains(reason) } == 2)
     // This machine may be the home.
     try one.hear(Self.first, queues: ["late": 0])
@@ -80,7 +81,7 @@ import WormholeSyscalls
     try files.remove("late.plist")
     try files.replace("jobs.plist", by: [:])
     one.look()
-    #expect(one.bridge.queues.conflicts == [:])
+    #expect(one.bridge.queues.unread.reasons == [:] && one.bridge.queues.conflicts == [:])
     try one.hear(Self.first, queues: ["late": 0])
     #expect(one.home(of: "late") == Self.first)
   }
