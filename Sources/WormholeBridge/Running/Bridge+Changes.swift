@@ -51,7 +51,10 @@ extension Bridge {
   private func moveChanges(_ name: String, _ queue: ChangeQueue, _ now: Instant) {
     guard let link, link.isServing, let machine = channels.homes[name]?.machine,
       beats[machine] != nil
-    else { return queue.failWaiting("the home of the channel cannot be reached") }
+    else {
+      let unreadable = channels.unreadableHomes[name].map { _ in Home.unreadable }
+      return queue.failWaiting(unreadable ?? "the home of the channel cannot be reached")
+    }
     if queue.current == nil, !queue.waiting.isEmpty {
       do throws(WormholeError) {
         try queue.begin(channels.lastChange + 1)

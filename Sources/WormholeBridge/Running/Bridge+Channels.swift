@@ -142,8 +142,8 @@ extension Bridge {
     else { return }
     channels.claims.insert(name)
     link.jetStream.publish(
-      subject, expectedLast: home?.sequence ?? 0, Home.bytes(place.machine, after: home),
-      within: .seconds(10)
+      subject, expectedLast: home?.sequence ?? channels.unreadableHomes[name] ?? 0,
+      Home.bytes(place.machine, after: home), within: .seconds(10)
     ) { [weak self, weak link] result in
       if case .failure = result { self?.channels.claims.remove(name) }
       self?.note(claim: result, on: subject, link)
@@ -208,17 +208,27 @@ extension Bridge {
   // MARK: Records
 
   func take(channelHome name: String, _ message: StreamMessage) {
-    channels.homes[name] = Home(message)
+    note(channelHome: name, message)
     if channels.homes[name]?.machine != place.machine { channels.claims.remove(name) }
     inherit(channel: name)
     storeCopy(of: name)
   }
 
-  func take(channelCopy name: String, _ message: StreamMessage) {
-    // The home's record is there before the first content.
-    guard !channels.hasReadRecords || channels.homes[name] != nil || Mutants.has(.keepStrays) else {
+  /// Notes a home record, also one that cannot be read, which the home claims as a lost one.
+  private func note(channelHome name: String, _ message: StreamMessage) {
+    channels.homes[name] = Home(message)
+    guard channels.homes[name] == nil else { return channels.unreadableHomes[name] = nil }
+    // The servers compare the position of a claim with that of the record.
+    guard channels.unreadableHomes.updateValue(message.sequence, forKey: name) == nil else {
       return
     }
+    log(.warning, "cannot carry channel '\(name)': \(Home.unreadable)")
+  }
+
+  func take(channelCopy name: String, _ message: StreamMessage) {
+    // The home's record is there before the first content.
+    guard !channels.hasReadRecords || channels.hasHomeRecord(name) || Mutants.has(.keepStrays)
+    else { return }
     guard
       let copy = ChannelTraffic.copy(
         message.payload, at: Int64(clamping: message.timestamp), offset: clockOffset ?? 0)
@@ -236,11 +246,12 @@ extension Bridge {
 
   /// The servers have lost all records but the given ones.
   func forgetLostChannels(_ given: Set<String>, _ subjects: Subjects) {
-    for name in channels.claims.union(channels.homes.keys) {
+    let named = channels.claims.union(channels.homes.keys).union(channels.unreadableHomes.keys)
+    for name in named {
       guard let subject = try? subjects.channelRecord(name), !given.contains(subject) else {
         continue
       }
-      channels.homes[name] = nil
+      (channels.homes[name], channels.unreadableHomes[name]) = (nil, nil)
       channels.claims.remove(name)
     }
     for name in channels.own.keys {
@@ -256,7 +267,7 @@ extension Bridge {
   /// A new connection: what was under way to the servers has an unknown end.
   func beginChannels() {
     channels.claims = []
-    channels.homes = [:]
+    (channels.homes, channels.unreadableHomes) = ([:], [:])
     channels.hasReadRecords = false
     for name in channels.moves.keys {
       channels.moves[name]?.isUnderWay = false
@@ -330,6 +341,7 @@ extension Bridge {
   var channelStatus: [String: PropertyListValue] {
     var list: [String: PropertyListValue] = [:]
     let names = Set(channels.own.keys).union(channels.homes.keys)
+      .union(channels.unreadableHomes.keys)
     for name in names.union(channels.conflicts.keys).union(channels.unread.reasons.keys) {
       var one: [String: PropertyListValue] = [:]
       one["home"] = (channels.homes[name]?.machine).map { .string($0) }
@@ -337,7 +349,8 @@ extension Bridge {
       one["version"] = version.map { .integer(Int64($0)) }
       one["published"] = channels.own[name]?.stored.map { .integer(Int64($0)) }
       one["stated"] = channels.stated[name].map { .date($0) }
-      let trouble = channels.unread.reasons[name] ?? channels.conflicts[name]
+      let unreadable = channels.unreadableHomes[name].map { _ in Home.unreadable }
+      let trouble = channels.unread.reasons[name] ?? unreadable ?? channels.conflicts[name]
       one["trouble"] = trouble.map { .string($0) }
       list[name] = .dictionary(one)
     }

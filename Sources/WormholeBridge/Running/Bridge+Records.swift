@@ -240,7 +240,7 @@ extension Bridge {
     guard homes[member] == nil else { return forget(unreadableHome: member) }
     // The servers compare the position of a claim with that of the record.
     unreadableHomes[member] = message.sequence
-    let reason = "the record of its home cannot be read"
+    let reason = Home.unreadable
     if conflicts[member] != reason { log(.warning, "cannot carry for '\(member)': \(reason)") }
     conflicts[member] = reason
   }

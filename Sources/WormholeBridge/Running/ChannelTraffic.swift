@@ -38,6 +38,8 @@ final class ChannelTraffic {
   var moves: [String: ChannelMove] = [:]
   /// The homes, as the servers have them.
   var homes: [String: Home] = [:]
+  /// The positions of home records that cannot be read.
+  var unreadableHomes: [String: UInt64] = [:]
   var copies: [String: Copy] = [:]
   /// When the home last stated that the copy is its latest content.
   var stated: [String: Date] = [:]
@@ -84,7 +86,14 @@ final class ChannelTraffic {
   func forgetStrays() {
     guard !hasReadRecords else { return }
     hasReadRecords = true
-    copies = copies.filter { homes[$0.key] != nil }
+    copies = copies.filter { hasHomeRecord($0.key) }
+  }
+
+  /// Whether the channel has a home record, also one that cannot be read.
+  ///
+  /// The home writes its record again, and not the content that the servers have.
+  func hasHomeRecord(_ name: String) -> Bool {
+    homes[name] != nil || unreadableHomes[name] != nil
   }
 
   // MARK: Files

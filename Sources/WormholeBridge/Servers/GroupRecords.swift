@@ -32,6 +32,8 @@ struct Home: Equatable {
   let before: [String]
   let sequence: UInt64
 
+  /// Why a name has no home.
+  static let unreadable = "the record of its home cannot be read"
   private static let mostBefore = 16
   private enum Key { static let (machine, before) = ("machine", "before") }
 
