@@ -100,14 +100,17 @@ extension Bridge {
   private func bytes(
     ofBeat members: [Profile], _ interval: Duration, atMost limit: Int
   ) -> [UInt8]? {
+    let terms = queueTerms
     var content = HeartbeatContent(
-      members, late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
+      members, full: full, channels: channelVersions, queues: terms, heirs: heirs,
+      late: queues.late.values.reduce(into: []) { $0.formUnion($1) }, work: work)
     let bytes = content.encoded(atMost: limit) { content in
       Heartbeat.bytes(
-        generation: place.generation, content.members, full: full, hasInfo: content.hasInfo,
-        interval: interval, channels: channelVersions, queues: queueTerms, heirs: heirs,
-        late: content.late, work: content.work)
+        generation: place.generation, content.members, full: content.full,
+        hasInfo: content.hasInfo, interval: interval, channels: content.channels,
+        queues: content.queues, heirs: content.heirs, late: content.late, work: content.work)
     }
+    queues.unstated = Set(terms.keys).subtracting(content.queues.keys)
     let isOther =
       trouble != nil && trouble != HeartbeatContent.withoutInfo
       && trouble != HeartbeatContent.withoutSome

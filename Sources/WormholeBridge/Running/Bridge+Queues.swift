@@ -164,12 +164,11 @@ extension Bridge {
     revoke(beat.late, of: machine, now)
     // Of a queue that the machine does not state, its workers have nothing.
     queues.late = queues.late.filter { $0.key.machine != machine }
-    for (name, work) in beat.work where queues.entries[name] != nil && work.home == place.machine {
-      lend(name, to: machine, work)
-    }
+    let here = beat.work.filter { $0.value.home == place.machine }
+      .filter { !queues.unstated.contains($0.key) }
+    for (name, work) in here where queues.entries[name] != nil { lend(name, to: machine, work) }
     for (lender, queue) in queues.lenders where lender.machine == machine {
-      let work = queues.own.contains(lender.queue) ? beat.work[lender.queue] : nil
-      guard work?.home != place.machine else { continue }
+      guard !queues.own.contains(lender.queue) || here[lender.queue] == nil else { continue }
       queue.setRoom(0)
       queue.renew([])
     }
@@ -283,8 +282,9 @@ extension Bridge {
         one["home"] = (queues.worked[name]?.machine ?? queues.homes[name]).map { .string($0) }
         one["lent"] = .integer(Int64(queues.worked[name]?.look.held.count ?? 0))
       }
-      let trouble = queues.unread.reasons[name] ?? rivalry(about: name) ?? queues.conflicts[name]
-      one["trouble"] = trouble.map { .string($0) }
+      let unstated = queues.unstated.contains(name) ? HeartbeatContent.withoutQueue : nil
+      let trouble = queues.unread.reasons[name] ?? unstated ?? rivalry(about: name)
+      one["trouble"] = (trouble ?? queues.conflicts[name]).map { .string($0) }
       list[name] = .dictionary(one)
     }
     return list

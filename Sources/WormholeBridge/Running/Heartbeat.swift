@@ -147,14 +147,17 @@ struct Heartbeat {
   }
 }
 
-/// What a beat states of members and lent messages, and what it leaves out if the servers would
-/// refuse more bytes.
+/// What a beat states, and what it leaves out if the servers would refuse more bytes.
 ///
 /// A beat that is refused would let all members of the machine appear absent, and all messages that
 /// its workers have would go back.
 struct HeartbeatContent {
   private(set) var members: [Profile]
   private(set) var hasInfo = true
+  private(set) var full: Set<String>
+  private(set) var channels: [String: Int]
+  private(set) var queues: [String: Int]
+  private(set) var heirs: [String: Heartbeat.Heir]
   private(set) var late: Set<String>
   private(set) var work: [String: WorkerStatement]
   /// The trouble that names what is left out; nil if nothing is.
@@ -164,16 +167,25 @@ struct HeartbeatContent {
     "the heartbeat is too large for the servers: it leaves out the information of members"
   static let withoutSome =
     "the heartbeat is too large for the servers: it leaves out the information of members, and "
-    + "some members or lent messages"
+    + "some members, channels, queues or lent messages"
+  /// The reason for a queue that is left out.
+  static let withoutQueue = "the heartbeat is too large for the servers: it leaves out the queue"
 
   /// More bytes than an entry has beside its texts, which take at most twice their bytes.
-  private static let (memberBytes, messageBytes) = (200, 16)
+  private static let (memberBytes, nameBytes, messageBytes) = (200, 40, 16)
+  /// More bytes than a beat without entries has.
+  private static let emptyBytes = 1024
 
-  init(_ members: [Profile], late: Set<String>, work: [String: WorkerStatement]) {
-    (self.members, self.late, self.work) = (members, late, work)
+  init(
+    _ members: [Profile], full: Set<String> = [], channels: [String: Int] = [:],
+    queues: [String: Int] = [:], heirs: [String: Heartbeat.Heir] = [:], late: Set<String> = [],
+    work: [String: WorkerStatement] = [:]
+  ) {
+    (self.members, self.full, self.late, self.work) = (members, full, late, work)
+    (self.channels, self.queues, self.heirs) = (channels, queues, heirs)
   }
 
-  /// Encodes as much as fits; more only if something else takes more than the limit.
+  /// Encodes as much as fits.
   mutating func encoded(
     atMost limit: Int, _ encode: (HeartbeatContent) -> [UInt8]?
   ) -> [UInt8]? {
@@ -181,22 +193,52 @@ struct HeartbeatContent {
     (hasInfo, omission) = (false, Self.withoutInfo)
     if let bare = encode(self), bare.count <= limit { return bare }
     omission = Self.withoutSome
-    shorten(to: limit)
+    shorten(to: max(0, limit - Self.emptyBytes))
     return encode(self)
   }
 
-  /// Leaves half of the bytes to the members, and half to the lent messages.
+  /// Leaves a quarter of the bytes to names, and half of the rest to the members and to the lent
+  /// messages each; more if the others need less.
   ///
-  /// The order is the same in each beat: the members that are left out do not change.
+  /// The order is the same in each beat: what is left out does not change.
   private mutating func shorten(to limit: Int) {
-    var bytes = limit / 2
-    let inOrder = members.sorted { $0.name < $1.name }
-    members = Array(
-      inOrder.prefix { member in
-        bytes -= Self.memberBytes + 2 * (member.name.utf8.count + member.program.utf8.count)
-        return bytes >= 0
-      })
-    bytes = limit / 2
+    let needed = members.reduce(0) { $0 + Self.bytes(of: $1) }
+    let lent = lentBytes
+    let rest = limit - shortenNames(to: max(limit / 4, limit - needed - lent))
+    let used = shortenMembers(to: max(rest / 2, rest - lent))
+    shortenMessages(to: rest - used)
+  }
+
+  /// Leaves out names, and returns the bytes of all others.
+  ///
+  /// A queue without its heir has no home; the version of a channel shows only that its copies are
+  /// the latest.
+  private mutating func shortenNames(to limit: Int) -> Int {
+    var bytes = limit
+    heirs = Self.first(of: heirs, within: &bytes) { Self.bytes(ofHeir: $1, of: $0) }
+    full = Self.first(of: full, within: &bytes)
+    queues = Self.first(of: queues, within: &bytes) { name, _ in Self.bytes(ofName: name) }
+    channels = Self.first(of: channels, within: &bytes) { name, _ in Self.bytes(ofName: name) }
+    return limit - bytes
+  }
+
+  private mutating func shortenMembers(to limit: Int) -> Int {
+    var bytes = limit
+    var first: [Profile] = []
+    for member in members.sorted(by: { $0.name < $1.name }) {
+      let size = Self.bytes(of: member)
+      guard size <= bytes else { break }
+      bytes -= size
+      first.append(member)
+    }
+    members = first
+    return limit - bytes
+  }
+
+  private mutating func shortenMessages(to limit: Int) {
+    var bytes = limit
+    // The home takes the messages of a queue that is left out for given back.
+    work = Self.first(of: work, within: &bytes) { name, _ in Self.bytes(ofWorkOn: name) }
     for (queue, statement) in work.sorted(by: { $0.key < $1.key }) {
       let held = Self.first(of: statement.held, within: &bytes)
       guard held.count < statement.held.count else { continue }
@@ -207,12 +249,51 @@ struct HeartbeatContent {
     late = Self.first(of: late, within: &bytes)
   }
 
+  // MARK: Sizes
+
+  private var lentBytes: Int {
+    var bytes = late.reduce(0) { $0 + Self.bytes(of: $1) }
+    for (queue, statement) in work {
+      bytes += Self.bytes(ofWorkOn: queue)
+      bytes += statement.held.reduce(0) { $0 + Self.bytes(of: $1) }
+    }
+    return bytes
+  }
+
+  private static func bytes(of id: String) -> Int { messageBytes + 2 * id.utf8.count }
+
+  private static func bytes(ofName name: String) -> Int { nameBytes + 2 * name.utf8.count }
+
+  private static func bytes(ofWorkOn queue: String) -> Int { memberBytes + 2 * queue.utf8.count }
+
+  private static func bytes(ofHeir heir: Heartbeat.Heir, of queue: String) -> Int {
+    heir.before.reduce(memberBytes + bytes(of: queue)) { $0 + bytes(of: $1) }
+  }
+
+  private static func bytes(of member: Profile) -> Int {
+    memberBytes + 2 * (member.name.utf8.count + member.program.utf8.count)
+  }
+
   private static func first(of ids: Set<String>, within bytes: inout Int) -> Set<String> {
     var first: Set<String> = []
     for id in ids.sorted() {
-      bytes -= messageBytes + 2 * id.utf8.count
-      guard bytes >= 0 else { break }
+      let size = Self.bytes(of: id)
+      guard size <= bytes else { break }
+      bytes -= size
       first.insert(id)
+    }
+    return first
+  }
+
+  private static func first<Entry>(
+    of entries: [String: Entry], within bytes: inout Int, _ size: (String, Entry) -> Int
+  ) -> [String: Entry] {
+    var first: [String: Entry] = [:]
+    for (name, entry) in entries.sorted(by: { $0.key < $1.key }) {
+      let needed = size(name, entry)
+      guard needed <= bytes else { break }
+      bytes -= needed
+      first[name] = entry
     }
     return first
   }
