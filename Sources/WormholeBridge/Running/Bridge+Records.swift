@@ -125,6 +125,7 @@ extension Bridge {
       // After a reconnect, the bridge may read the record long after the claim.
       guard let claimed, Duration.nanoseconds(sinceBoot &- claimed) < Self.claimTime else { return }
       bootTime = Int64(clamping: message.timestamp) &- sinceBoot
+      ownBootTime = now &- sinceBoot
     case .member(let member):
       note(home: member, message)
       if homes[member]?.machine != place.machine { link?.claims.remove(member) }
@@ -147,6 +148,46 @@ extension Bridge {
   /// record of this start.
   var clockOffset: Int64? { bootTime.map { $0 &+ sinceBoot &- now } }
 
+  /// A clock that is set by less is corrected too little to matter for a time to live.
+  private static let longestStep = Duration.seconds(5)
+  /// How long until the record of this start may be stored for its time once more.
+  private static let clockPause = Duration.seconds(60)
+
+  /// Whether this machine's clock was set ahead after the servers' clock was read.
+  ///
+  /// A hypervisor may have paused the machine. Then the time since the start of the machine lacks
+  /// the pause, and so does the servers' clock as this machine knows it.
+  var isClockAhead: Bool {
+    guard let ownBootTime else { return false }
+    return Duration.nanoseconds(now &- sinceBoot &- ownBootTime) > Self.longestStep
+  }
+
+  /// Follows a clock that was set back: a later step ahead may be shorter.
+  func followClock() {
+    if let known = ownBootTime { ownBootTime = min(known, now &- sinceBoot) }
+  }
+
+  /// Stores the record of this start once more if this machine's clock was set ahead, because the
+  /// time of the record shows the servers' clock.
+  ///
+  /// The generation stays. After a new one, other machines would give back the messages that they
+  /// work on.
+  private func readClock(by record: MachineRecord, _ link: ServerLink, _ now: Instant) {
+    followClock()
+    guard isClockAhead, link.nextClockClaim <= now, let subjects = link.subjects,
+      let sequence = recorded?.sequence
+    else { return }
+    (link.nextClockClaim, link.clockPatience) = (now + Self.clockPause, now + Self.claimTime)
+    claimed = sinceBoot
+    link.jetStream.publish(
+      subjects.machineRecord(place.machine), expectedLast: sequence, record.bytes,
+      within: Self.claimTime
+    ) { [weak self] result in
+      guard let self, case .failure(let failure) = result else { return }
+      self.log(.warning, "the servers' clock cannot be read: \(failure.reason)")
+    }
+  }
+
   // MARK: The machine's own record
 
   /// Records this start of the bridge, or finds that another bridge has continued.
@@ -156,7 +197,9 @@ extension Bridge {
       // Without the servers' time, the bridge stores a further record.
       if found.nonce == nonce, bootTime != nil {
         link.retry = nil
-        if !link.isServing { begin(link) }
+        readClock(by: found, link, now)
+        // What has waited on the servers gets its age by their clock.
+        if !link.isServing, !isClockAhead || link.clockPatience <= now { begin(link) }
         return
       }
       guard found.fate == nil else {

@@ -122,6 +122,10 @@ package final class Bridge {
   ///
   /// Setting the machine's clock does not change the value.
   var bootTime: Int64?
+  /// When this machine started, by its own clock at the moment at which ``bootTime`` was read.
+  ///
+  /// Earlier if the clock was set back since.
+  var ownBootTime: Int64?
   /// The sequence number of the latest record of this start that was read.
   var clockRecord: UInt64?
   /// When the bridge has last sent the record of its start to the servers.
@@ -346,6 +350,9 @@ final class ServerLink {
   var isClaiming = false
   /// When the bridge asks for the streams, or claims its own record, again.
   var retry: Instant?
+  /// When the record may be stored again to read the servers' clock, and how long a bridge that
+  /// does not serve yet waits for the clock.
+  var (nextClockClaim, clockPatience) = (Instant.longAgo, Instant.longAgo)
   var nextBeat = Instant(nanoseconds: 0)
   /// Homes that are being claimed.
   var claims: Set<String> = []
