@@ -8,9 +8,13 @@ package struct BridgeFolder: Sendable {
   package let directory: OpenDirectory
   private let container: Container
   private let path: String
+  private let remedy: String?
 
-  package init(_ path: [String] = [], of container: Container) throws(WormholeError) {
-    self.container = container
+  /// - Parameter remedy: the hint for a damaged file; nil for a file of a flow.
+  package init(
+    _ path: [String] = [], of container: Container, remedy: String? = nil
+  ) throws(WormholeError) {
+    (self.container, self.remedy) = (container, remedy)
     let place = ([Container.bridgeName] + path).joined(separator: "/")
     directory = try naming("use", place, container.bridge(path))
     self.path = place
@@ -56,7 +60,7 @@ package struct BridgeFolder: Sendable {
   func damaged(_ name: String) -> WormholeError {
     WormholeError(
       .damaged, "read", "\(path)/\(name)", because: "the file of the bridge is damaged",
-      hint: "begin new flows with 'wormhole bridge rejoin'")
+      hint: remedy ?? "begin new flows with 'wormhole bridge rejoin'")
   }
 
   /// Puts a file in place of any other one, synced; its name is durable, too.

@@ -26,7 +26,9 @@ struct ChannelList {
   private let folder: BridgeFolder
 
   init(of container: Container) throws(WormholeError) {
-    folder = try BridgeFolder([Self.folderName], of: container)
+    folder = try BridgeFolder(
+      [Self.folderName], of: container,
+      remedy: "restore the file, or remove it and run 'wormhole bridge channel' again")
   }
 
   /// Reads what was decided of a channel; an entry without content if there is no file.

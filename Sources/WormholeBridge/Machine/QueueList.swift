@@ -37,7 +37,9 @@ struct QueueList {
   private let folder: BridgeFolder
 
   init(of container: Container) throws(WormholeError) {
-    folder = try BridgeFolder([Self.folderName], of: container)
+    folder = try BridgeFolder(
+      [Self.folderName], of: container,
+      remedy: "restore the file, or remove it and run 'wormhole bridge queue' again")
   }
 
   /// Reads the entry of a queue; nil for a queue without a name of an operator.

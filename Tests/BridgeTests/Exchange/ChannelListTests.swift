@@ -138,6 +138,19 @@ import WormholeSyscalls
     #expect(channels.unread.reasons == [:])
   }
 
+  /// A new machine would have the damaged file, too.
+  @Test func theRemedyForADamagedFileIsItsCommand() throws {
+    let damaged: [UInt8] = [1]
+    for folder in [ChannelList.folderName, QueueList.folderName] {
+      try BridgeFolder([folder], of: container.storage).write("seats.plist", damaged)
+    }
+    let channel = try failure { _ = try Bridge.addChannel("seats", of: container) }
+    #expect(channel.hint?.contains("'wormhole bridge channel'") == true)
+    let queue = try failure { _ = try Bridge.addQueue("seats", of: container) }
+    #expect(queue.hint?.contains("'wormhole bridge queue'") == true)
+    #expect(channel.code == .damaged && queue.code == .damaged)
+  }
+
   /// Four threads add ten names each.
   private func addAtOnce(
     _ add: @escaping @Sendable (String) throws -> Void
