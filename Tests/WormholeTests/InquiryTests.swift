@@ -3,6 +3,7 @@ import TestSupport
 import TestTraits
 import Testing
 import WormholeSyscalls
+import WormholeTesting
 
 @testable import Wormhole
 
@@ -73,10 +74,12 @@ import WormholeSyscalls
     }
     func lie(_ count: Int) throws {
       let folder = "members/watch/live/\(watch.incarnation)"
-      try eventually("\(count) lie there") { try pair.meeting.names(folder).count == count }
+      try TestSupport.eventually("\(count) lie there") {
+        try pair.meeting.names(folder).count == count
+      }
     }
     ask("early")
-    try eventually("it waits") { watch.unclaimed == 1 }
+    try TestSupport.eventually("it waits") { watch.unclaimed == 1 }
     ask("hold")
     try gate.waitForSomebody()
     ask("begin")
@@ -152,7 +155,8 @@ import WormholeSyscalls
   }
 
   @Test func eachEndIsTold() throws {
-    let pair = try Pair()
+    let clock = TestClock()
+    let pair = try Pair { $0.clock = clock }
     let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
     let ended = Heard<WormholeError.Code?>()
@@ -168,9 +172,9 @@ import WormholeSyscalls
     try ended.wait("the end") { $0 == [.cancelled] }
     _ = ask(pair.sender.peer("nobody"), "keep", .seconds(600))
     try ended.wait("the end") { $0.last == .unreachable }
-    // Long enough for the responder to receive the request.
-    _ = ask(pair.phone, "keep", patience / 30)
+    _ = ask(pair.phone, "keep", .seconds(60))
     try kept.wait("one that is not answered") { $0.count == 2 }
+    clock.advance(by: .seconds(60))
     try ended.wait("the end") { $0.last == .timedOut }
     _ = ask(try pair.meeting.another().peer("watch"), "keep", .seconds(600))
     try kept.wait("that of one who has not joined") { $0.count == 3 }
@@ -229,7 +233,8 @@ import WormholeSyscalls
 
   /// The deadlines of later requests are checked after the first has passed.
   @Test func eachDeadlineEndsItsRequest() throws {
-    let pair = try Pair()
+    let clock = TestClock()
+    let pair = try Pair { $0.clock = clock }
     let kept = Heard<Request>()
     let responding = pair.watch.respond(toKind: "keep") { kept.add($0) }
     let ended = Heard<Int>()
@@ -240,7 +245,13 @@ import WormholeSyscalls
         if case .failure(let error) = end, error.code == .timedOut { ended.add(number) }
       }
     }
-    #expect(throws: Never.self) { try ended.wait("all ends") { $0 == [1, 2, 3] } }
+    try kept.wait("all") { $0.count == 3 }
+    for number in 1...3 {
+      clock.advance(by: .milliseconds(200))
+      #expect(throws: Never.self) {
+        try ended.wait("the end of \(number)") { $0 == Array(1...number) }
+      }
+    }
     responding.stop()
   }
 

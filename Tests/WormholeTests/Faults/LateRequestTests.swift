@@ -3,6 +3,7 @@ import TestTraits
 import Testing
 import WormholeContainerStorage
 import WormholeSyscalls
+import WormholeTesting
 
 @testable import Wormhole
 
@@ -51,7 +52,7 @@ import WormholeSyscalls
       options.log = { entries.add($0) }
     }
     pair.phone.request(1, as: Int.self, kind: "late", within: .seconds(1)) { _ in }
-    try eventually("it waits for a handler") { pair.watch.unclaimed == 1 }
+    try TestSupport.eventually("it waits for a handler") { pair.watch.unclaimed == 1 }
     clock.advance(by: .seconds(2))
     let handled = Heard<String>()
     let late = pair.watch.respond(toKind: "late") { handled.add($0.kind) }
@@ -81,7 +82,7 @@ import WormholeSyscalls
         }
       }
     }
-    try eventually("it checks whether the peer runs") { pause.isReached }
+    try TestSupport.eventually("it checks whether the peer runs") { pause.isReached }
     clock.advance(by: .seconds(20))
     pause.open()
     sending.join()
@@ -136,11 +137,12 @@ import WormholeSyscalls
   /// The deadline passes while the request is placed for a process that has ended; the next
   /// incarnation does not receive the request.
   @Test func aRequestThatHasEndedIsNotPlacedForTheNextIncarnation() throws {
-    let pair = try Pair()
+    let clock = TestClock()
+    let pair = try Pair { $0.clock = clock }
     let (phone, pause, ended) = (pair.phone, FaultPause(), Heard<String>())
     let asking = try Thread("asking") {
       FaultPoints.with([FaultRule(.rename, path: "/live/", .pause(pause))]) {
-        _ = phone.request(1, as: Int.self, within: .milliseconds(100)) { end in
+        _ = phone.request(1, as: Int.self, within: .seconds(60)) { end in
           switch end {
           case .success(let answer): ended.add("\(answer)")
           case .failure(let error): ended.add("\(error.code)")
@@ -148,14 +150,15 @@ import WormholeSyscalls
         }
       }
     }
-    try eventually("the request is about to be placed") { pause.isReached }
+    try TestSupport.eventually("the request is about to be placed") { pause.isReached }
     pair.watch.leave()
-    let heir = try pair.meeting.another().join(as: "watch")
+    let heir = try pair.meeting.another { $0.clock = clock }.join(as: "watch")
     let heard = Heard<Int>()
     let responding = heir.respond(to: Int.self) { (number: Int) -> Int in
       heard.add(number)
       return number * 2
     }
+    clock.advance(by: .seconds(60))
     try ended.wait("its end") { !$0.isEmpty }
     pause.open()
     asking.join()
