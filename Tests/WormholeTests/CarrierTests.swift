@@ -61,12 +61,17 @@ import WormholeSyscalls
     let digits = try #require(Incarnation(rawValue: home.name))
     let error = try failure { _ = try carrier.proxy(of: .guest(digits), on: Self.machine) }
     #expect(error.code == .exhausted)
+    // The second look comes after the release, however late that is.
+    let pause = FaultPause()
     let sweeper = try Thread("sweeper") {
-      let _: Void? = Monitor(()).wait(until: .now + .milliseconds(10)) { _ in nil }
+      try? eventually("the presence is looked at again") { pause.isReached }
       presence.release()
+      pause.open()
     }
-    _ = try carrier.proxy(of: .guest(digits), on: Self.machine)
+    let rule = FaultRule(.open, path: "\(home.name)/presence", number: 2, .pause(pause))
+    try FaultPoints.with([rule]) { _ = try carrier.proxy(of: .guest(digits), on: Self.machine) }
     sweeper.join()
+    #expect(pause.isReached)
   }
 
   /// A handler may have done a part of its work: only a member of this machine may have the message
