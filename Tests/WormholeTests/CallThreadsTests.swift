@@ -27,7 +27,10 @@ import WormholeSyscalls
   }
 
   @Test func aCallThatIsCancelledIsNeitherMadeNorKept() throws {
-    let (threads, heard) = (CallThreads(most: 1), Heard<Int>())
+    let (threads, gate, heard) = (CallThreads(most: 1), Gate(), Heard<Int>())
+    // The only thread is busy until the call is cancelled, however late that is.
+    threads.add { gate.pass() }
+    try gate.waitForSomebody()
     let moment = Instant.now + .milliseconds(50)
     weak var kept: Heard<Int>?
     let ticket = {
@@ -38,6 +41,7 @@ import WormholeSyscalls
     threads.add(at: moment) { heard.add(2) }
     threads.cancel(ticket)
     #expect(kept == nil)
+    gate.open()
     try heard.waitForLast(2)
     threads.cancel(ticket)
   }
