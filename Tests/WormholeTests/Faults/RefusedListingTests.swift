@@ -161,26 +161,34 @@ import WormholeTesting
     FaultRule(.open, path: "phone/live", persistent: true, .fail(.tooManyOpenFiles)),
   ])
   func aReplyThatCannotBeTakenForAMomentIsNotLost(_ rule: FaultRule) throws {
-    let (pair, heard) = (try Pair(), Heard<String>())
+    let (pair, heard, gate) = (try Pair(), Heard<String>(), Gate())
     let live = try requester(pair)
     try expect("1", in: live, heard)
     try place(try answerName("1", to: live), in: live, pair)
+    // The next look waits for the expectation, however late that is.
+    live.container.background.soon { gate.pass() }
+    try gate.waitForSomebody()
     FaultPoints.with([rule]) { live.peers.look(after: Self.address) }
     #expect(heard.all == [])
+    gate.open()
     try heard.wait("the reply") { $0 == ["1 has its reply"] }
     live.close()
   }
 
   /// As on a failing disk: the second request has no reply.
   @Test func aReplyThatCannotBeReadHoldsUpNoOtherRequest() throws {
-    let (pair, heard) = (try Pair(), Heard<String>())
+    let (pair, heard, gate) = (try Pair(), Heard<String>(), Gate())
     let live = try requester(pair)
     for id in ["1", "2"] { try expect(id, in: live, heard) }
     let name = try answerName("1", to: live)
     try place(name, in: live, pair)
     let rule = FaultRule(.open, path: name.text, persistent: true, .fail(.inputOutput))
+    // The next look waits for the expectation, however late that is.
+    live.container.background.soon { gate.pass() }
+    try gate.waitForSomebody()
     FaultPoints.with([rule]) { live.peers.look(after: Self.address) }
     #expect(heard.all == ["2 failed"])
+    gate.open()
     try heard.wait("the reply") { $0 == ["2 failed", "1 has its reply"] }
     live.close()
   }
