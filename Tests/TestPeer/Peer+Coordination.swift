@@ -56,7 +56,8 @@ extension Peer {
   }
 
   static func coordinateAdd(_ path: String, times: Int) throws {
-    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(1)), root: nil))
+    // No process is suspended meanwhile, and on a busy machine each may be starved.
+    let coordinator = Coordinator(Arbiters(.testing(lease: .seconds(10)), root: nil))
     for _ in 0..<times {
       try coordinator.write(path) { path in
         let file = try Descriptor.open(path: path, [.readWrite, .create], mode: 0o600)
