@@ -61,32 +61,48 @@ import WormholeSyscalls
   /// The waiting thread checks the clock itself, and needs no further thread.
   @Test func aRequestEndsInTimeThoughAllThreadsAreBusy() throws {
     let scene = try Scene()
-    let outcome = try scene.run(.requestWhileBusy(scene.container, of: "never"))
-    let words = outcome.output.split(whereSeparator: \.isWhitespace)
-    try #require(words.count == 3, "\(outcome.output)\(outcome.errors)")
-    #expect(words[..<2] == ["busy", "timedOut"])
-    #expect(try #require(Int(words[2])) < 3000)
+    let bound = Duration.milliseconds(3000)
+    let time = try Bystander.leastOfThree(within: bound) {
+      let outcome = try scene.run(.requestWhileBusy(scene.container, of: "never"))
+      let words = outcome.output.split(whereSeparator: \.isWhitespace)
+      try #require(words.count == 3, "\(outcome.output)\(outcome.errors)")
+      #expect(words[..<2] == ["busy", "timedOut"])
+      let milliseconds = try #require(Int(words[2]))
+      return .milliseconds(milliseconds)
+    }
+    #expect(time < bound)
   }
 
   private func call(_ limit: PeerJob.Limit, isReady: Bool, in scene: Scene) throws {
     try check(.callLimited(scene.container, limit, isReady: isReady), in: scene)
   }
 
+  /// A call without a limit takes long each time; a busy machine delays a call now and then.
   private func check(_ job: PeerJob, in scene: Scene) throws {
+    // The call's own wait, and a busy machine's possible delay.
+    let bound = Duration.milliseconds(200 + 3000)
+    let time = try Bystander.leastOfThree(within: bound) { try longestCall(of: job, in: scene) }
+    #expect(time < bound)
+  }
+
+  /// The duration of the longest call that a job makes.
+  private func longestCall(of job: PeerJob, in scene: Scene) throws -> Duration {
     let outcome = try scene.run(job)
     if outcome.status == .exited(77) {
-      return skip("calls with few threads", because: "there is no other user to become")
+      skip("calls with few threads", because: "there is no other user to become")
+      return .zero
     }
     #expect(outcome.status == .exited(0), "\(outcome.output)\(outcome.errors)")
     let lines = outcome.output.split(separator: "\n")
     #expect(lines.last == "done", "\(outcome.output)")
+    var longest = 0
     for line in lines.dropLast() {
       let words = line.split(separator: " ")
       let time = try #require(words.compactMap { Int($0) }.last)
-      // The call's own wait, and a busy machine's possible delay.
-      #expect(time < 200 + 3000, "\(line)")
+      longest = max(longest, time)
       #expect(words.count > 2, "\(line)")
     }
+    return .milliseconds(longest)
   }
 }
 
