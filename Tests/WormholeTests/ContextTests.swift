@@ -340,20 +340,22 @@ import WormholeSyscalls
     let pair = try Pair { $0.mailbox.maximumQueuedMessages = 1 }
     try await pair.phone.send(0, .quick())
     let (begin, gate) = (Instant.now, Gate())
+    // Tasks of other tests occupy the threads of the pool.
+    let longest = TestRun.isMutant ? patience : patience * 10
     let numbers = AsyncStream<Slow> { stream in
       stream.yield(Slow(text: "", gate: gate))
       stream.finish()
     }
     let sending = Task {
       try await failure {
-        try await pair.phone.send(each: numbers, .quick { $0.whenFull = .wait(patience) })
+        try await pair.phone.send(each: numbers, .quick { $0.whenFull = .wait(longest) })
       }
     }
     try await gate.somebodyComes()
     gate.open()
     sending.cancel()
     #expect(try await sending.value.code == .cancelled)
-    #expect(Instant.now - begin < patience)
+    #expect(Instant.now - begin < longest)
     #expect(try pair.files("inbox").count == 1)
   }
 
