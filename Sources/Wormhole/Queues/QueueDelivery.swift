@@ -183,8 +183,8 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
 
   /// Dead-letters the message, whichever attempt this was.
   func giveUp(attempts: Int, _ reason: String) throws(WormholeError) {
-    try end { (claimed, _) throws(WormholeError) in
-      try worker.buryOrHold(claimed, attempts: attempts, reason)
+    try end { (claimed, begun) throws(WormholeError) in
+      try worker.buryOrHold(claimed, attempts: attempts, reason, since: begun)
     }
   }
 

@@ -210,12 +210,16 @@ package struct HeldClaim: Hashable {
   package let due: Int64
   /// When the claim must be renewed, if the moment is not due before.
   package let renewal: Int64
+  /// When the handling deadline of the claim began.
+  package let begun: Int64
   /// How its last attempt has ended.
   package let end: AttemptEnd
 
-  package init(claimed: ClaimedName, due: Int64, renewal: Int64 = .max, end: AttemptEnd) {
+  package init(
+    claimed: ClaimedName, due: Int64, renewal: Int64 = .max, begun: Int64 = 0, end: AttemptEnd
+  ) {
     (self.claimed, self.due, self.end) = (claimed, due, end)
-    self.renewal = renewal
+    (self.renewal, self.begun) = (renewal, begun)
   }
 
   fileprivate var next: Int64 { min(due, renewal) }

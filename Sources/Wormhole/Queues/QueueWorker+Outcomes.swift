@@ -39,18 +39,20 @@ extension QueueWorker {
       let pause = Duration.nanoseconds(settings.delay(after: attempt))
       return hold(claimed, pause, .failed, since: begun)
     }
-    try buryOrHold(claimed, attempts: attempt, reason)
+    try buryOrHold(claimed, attempts: attempt, reason, since: begun)
   }
 
   /// Dead-letters a message; if that fails, the claim is held.
+  ///
+  /// - Parameter begun: when the handling deadline of the claim began; nil for just now.
   func buryOrHold(
-    _ claimed: ClaimedName, attempts: Int, _ reason: String
+    _ claimed: ClaimedName, attempts: Int, _ reason: String, since begun: Int64? = nil
   ) throws(WormholeError) {
     do throws(WormholeError) {
       try settlement.giveUp(claimed, attempts: attempts, reason)
     } catch {
       if error.code != .superseded {
-        hold(claimed, .nanoseconds(settings.longestDelay), .failed)
+        hold(claimed, .nanoseconds(settings.longestDelay), .failed, since: begun)
       }
       throw error
     }
@@ -59,9 +61,12 @@ extension QueueWorker {
       about: LogSubject(member: queue.name, message: claimed.name.id))
   }
 
-  func giveUp(_ claimed: ClaimedName, attempts: Int, _ reason: String) {
+  /// - Parameter begun: when the handling deadline of the claim began; nil for just now.
+  func giveUp(
+    _ claimed: ClaimedName, attempts: Int, _ reason: String, since begun: Int64? = nil
+  ) {
     reporting(to: { log(.error, $0, claimed.name) }) { () throws(WormholeError) in
-      try buryOrHold(claimed, attempts: attempts, reason)
+      try buryOrHold(claimed, attempts: attempts, reason, since: begun)
     }
     letGo(claimed)
   }
@@ -89,17 +94,24 @@ extension QueueWorker {
     hold(claimed, until: due, end, since: begun ?? now)
   }
 
+  /// - Parameter isRefused: whether the system has just refused a renewal.
   private func hold(
-    _ claimed: ClaimedName, until due: Int64, _ end: AttemptEnd, since begun: Int64
+    _ claimed: ClaimedName, until due: Int64, _ end: AttemptEnd, since begun: Int64,
+    isRefused: Bool = false
   ) {
     // A claim that is held is not late, however long the pause is. A handler may have used most of
     // the time.
-    let deadline = Mutants.has(.holdUnrenewed) ? nil : own.workerDeadline
-    let renewal = deadline.map { begun.addingClamped($0.inNanosecondsClamped / 2) } ?? .max
+    let deadline = Mutants.has(.holdUnrenewed) ? nil : own.workerDeadline?.inNanosecondsClamped
+    let renewal = deadline.map { deadline in
+      isRefused
+        ? now.addingClamped(Self.pause(within: deadline)) : begun.addingClamped(deadline / 2)
+    }
+    let held = HeldClaim(
+      claimed: claimed, due: due, renewal: renewal ?? .max, begun: begun, end: end)
     let isLate = state.withLock { state in
       guard !state.isStopped else { return true }
       state.inHand += 1
-      state.machine.hold(.init(claimed: claimed, due: due, renewal: renewal, end: end))
+      state.machine.hold(held)
       return false
     }
     if isLate {
@@ -109,12 +121,21 @@ extension QueueWorker {
     }
   }
 
+  /// The pause after a refused renewal, in nanoseconds: at most a second, as after other refused
+  /// calls, and so short that several renewals are tried before the claim is late.
+  private static func pause(within deadline: Int64) -> Int64 {
+    min(1_000_000_000, max(1_000_000, deadline / 16))
+  }
+
   func renew(_ held: HeldClaim) {
+    let moment = now
     do throws(WormholeError) {
-      hold(try renewed(held.claimed), until: held.due, held.end, since: now)
+      hold(try renewed(held.claimed), until: held.due, held.end, since: moment)
     } catch {
       log(.error, error, held.claimed.name)
-      if error.code != .superseded { hold(held.claimed, until: held.due, held.end, since: now) }
+      if error.code != .superseded {
+        hold(held.claimed, until: held.due, held.end, since: held.begun, isRefused: true)
+      }
     }
     letGo(held.claimed)
   }
@@ -123,7 +144,7 @@ extension QueueWorker {
     reporting(to: { log(.error, $0, held.claimed.name) }) { () throws(WormholeError) in
       // After an error the claim is held again: otherwise another worker would return the message
       // after the handling deadline.
-      try requeue(held.claimed, held.end, after: .zero)
+      try requeue(held.claimed, held.end, after: .zero, since: held.begun)
     }
     letGo(held.claimed)
   }

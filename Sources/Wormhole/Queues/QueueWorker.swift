@@ -292,6 +292,7 @@ final class QueueWorker: Stoppable {
   ) {
     // Counted before the claim: a worker that stops leaves when nothing is in hand.
     state.withLock { $0.inHand += 1 }
+    let begun = now
     do throws(Errno) {
       guard try queue.move(file, from: part, to: own, .claimed, as: claimed.text) else {
         return letGo(claimed)
@@ -307,7 +308,7 @@ final class QueueWorker: Stoppable {
       try body(self)
     } catch {
       log(.error, error, claimed.name)
-      if error.code != .superseded { hold(claimed, .seconds(1), .undone) }
+      if error.code != .superseded { hold(claimed, .seconds(1), .undone, since: begun) }
       letGo(claimed)
     }
   }
@@ -340,7 +341,7 @@ final class QueueWorker: Stoppable {
       // A system error about its own state may pass; an error about the file will not.
       guard error.meansUnreadable else { throw error }
       log(.error, error, claimed.name)
-      giveUp(claimed, attempts: claimed.attempt, error.reason)
+      giveUp(claimed, attempts: claimed.attempt, error.reason, since: begun)
     }
   }
 

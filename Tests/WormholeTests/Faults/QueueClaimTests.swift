@@ -120,17 +120,88 @@ import WormholeTesting
     #expect(try queue.deadLetters.isEmpty)
   }
 
+  private func name(_ number: Int64, key: String? = nil) -> MessageName {
+    MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: number), wantsReceipt: false, count: 1,
+      id: "number\(number)", key: key.map { OrderingKey(of: $0) }, from: "")
+  }
+
+  /// A claim of a worker that has not begun, so that only the test performs its steps.
+  private func claim(of worker: QueueWorker) throws -> ClaimedName {
+    let claimed = ClaimedName(name(1), attempt: 1, claim: 1)
+    try worker.own.place([1], as: claimed.text, in: .claimed)
+    worker.state.withLock { $0.inHand += 1 }
+    return claimed
+  }
+
+  private func takeHeld(_ worker: QueueWorker) -> [HeldClaim] {
+    worker.state.withLock { $0.machine.takeHeld() }
+  }
+
+  /// After another half of the handling deadline, another worker would have the message.
+  @Test func aRenewalThatTheSystemRefusesIsTriedAgainSoon() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: .seconds(30))
+    let claimed = try claim(of: worker)
+    let begun = worker.now - 15_000_000_000
+    let due = begun + 600_000_000_000
+    let first = HeldClaim(
+      claimed: claimed, due: due, renewal: worker.now, begun: begun, end: .undone)
+    FaultPoints.with([FaultRule(.rename, .fail(.noSpace))]) { worker.renew(first) }
+    let refused = takeHeld(worker)
+    #expect(refused.map(\.claimed) == [claimed])
+    #expect(refused.map(\.begun) == [begun] && refused.map(\.due) == [due])
+    #expect(refused.allSatisfy { $0.renewal <= worker.now + 1_000_000_000 })
+    for one in refused { worker.renew(one) }
+    let renewed = takeHeld(worker)
+    #expect(renewed.map { $0.claimed == claimed } == [false])
+    #expect(renewed.allSatisfy { $0.begun > begun && $0.due == due })
+    for one in renewed { worker.putBack(one) }
+    #expect(worker.state.withLock { $0.inHand } == 0)
+    worker.stop()
+    #expect(try workers() == [])
+  }
+
+  /// The claim was renewed before its return: the time since then counts.
+  @Test func aClaimThatCannotBeReturnedIsRenewedInTime() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: .seconds(30))
+    let claimed = try claim(of: worker)
+    let begun = worker.now - 14_000_000_000
+    let held = HeldClaim(claimed: claimed, due: worker.now, begun: begun, end: .undone)
+    FaultPoints.with([FaultRule(.rename, .fail(.noSpace))]) { worker.putBack(held) }
+    let again = takeHeld(worker)
+    #expect(again.map(\.renewal) == [begun + 15_000_000_000])
+    for one in again { worker.putBack(one) }
+    worker.stop()
+    #expect(try workers() == [])
+  }
+
+  /// The handler has used most of the time.
+  @Test func aClaimThatCannotBeDeadLetteredIsRenewedInTime() throws {
+    let full = try meeting.another {
+      $0.mailbox.attempts = 1
+      $0.mailbox.maximumDeadLetters = 0
+    }
+    let worker = try QueueWorker("jobs", full, deadline: .seconds(30))
+    let claimed = try claim(of: worker)
+    let begun = worker.now - 20_000_000_000
+    let error = try failure {
+      try worker.failed(claimed, attempt: 1, "no paper", since: begun)
+    }
+    #expect(error.code == .full)
+    worker.letGo(claimed)
+    let held = takeHeld(worker)
+    #expect(held.map(\.renewal) == [begun + 15_000_000_000])
+    for one in held { worker.putBack(one) }
+    worker.stop()
+    #expect(try workers() == [])
+  }
+
   /// The worker holds a claim once for the next try, and does not take its own return for the loss
   /// of the claim to another worker.
   @Test func aClaimThatIsInVainAndCannotBeReturnedIsHeldOnce() throws {
     let worker = try QueueWorker("jobs", meeting.container, deadline: nil)
-    func name(_ number: Int64) -> MessageName {
-      MessageName(
-        isUrgent: false, MessageStamp(epoch: 1, nanoseconds: number), wantsReceipt: false, count: 1,
-        id: "number\(number)", key: OrderingKey(of: "key"), from: "")
-    }
-    let earlier = ClaimedName(name(1), attempt: 1, claim: 1)
-    let claimed = ClaimedName(name(2), attempt: 1, claim: 2)
+    let earlier = ClaimedName(name(1, key: "key"), attempt: 1, claim: 1)
+    let claimed = ClaimedName(name(2, key: "key"), attempt: 1, claim: 2)
     try worker.queue.place([1], as: earlier.text, in: .claimed)
     try worker.own.place([1], as: claimed.text, in: .claimed)
     worker.state.withLock { $0.inHand += 1 }
