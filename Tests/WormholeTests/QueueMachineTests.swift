@@ -42,6 +42,42 @@ import Wormhole
     #expect(machine.next(now: 0, isAsked: true) == .claim(names[1]))
   }
 
+  /// The worker returns the message itself: it need not look for the end of the use, or wait for
+  /// the next look.
+  @Test func aHeldMessageFreesItsKeyOnceItIsReturned() {
+    let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a")])
+    var machine = machine(names)
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
+    let claimed = ClaimedName(names[0], attempt: 1, claim: 1)
+    machine.took(key, claimed)
+    let first = HeldClaim(claimed: claimed, due: 90, renewal: 50, end: .failed)
+    machine.hold(first)
+    // The handler has ended.
+    machine.released(key)
+    #expect(machine.next(now: 10, isAsked: true) == .wait(until: 50))
+    #expect(machine.next(now: 50, isAsked: true) == .renew(first))
+    let renewed = HeldClaim(claimed: claimed.renewed(claim: 2), due: 90, end: .failed)
+    machine.hold(renewed)
+    machine.released(key)
+    #expect(machine.next(now: 60, isAsked: true) == .wait(until: 90))
+    #expect(machine.next(now: 90, isAsked: true) == .putBack(renewed))
+    machine.released(key)
+    #expect(machine.next(now: 90, isAsked: true) == .claim(names[1]))
+  }
+
+  /// Another worker has returned the message, because its handling deadline has passed.
+  @Test func aHeldMessageThatIsLateFreesItsKey() {
+    let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a")])
+    var machine = machine(names)
+    #expect(machine.next(now: 0, isAsked: true) == .claim(names[0]))
+    let claimed = ClaimedName(names[0], attempt: 1, claim: 7)
+    machine.took(key, claimed)
+    machine.hold(HeldClaim(claimed: claimed, due: 90, end: .failed))
+    machine.released(key)
+    machine.came(back: claimed)
+    #expect(machine.next(now: 10, isAsked: true) == .reclaim(claimed))
+  }
+
   /// Nobody tells when another worker's message ends, so it is looked for.
   @Test func aKeyOfAnotherWorkerIsLookedAtAgain() {
     let (key, names) = (OrderingKey(of: "a"), [name(1, "a"), name(2, "a")])

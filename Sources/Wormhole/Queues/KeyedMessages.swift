@@ -23,6 +23,8 @@ package struct KeyedMessages: Hashable {
   private var busy: [OrderingKey: Int64] = [:]
   /// The claims of this worker, by their keys.
   private var own: [OrderingKey: ClaimedName] = [:]
+  /// The keys of those claims that this worker holds without a handler.
+  private var held: Set<OrderingKey> = []
 
   /// Whether no message waits.
   var isEmpty: Bool { waiting.isEmpty }
@@ -43,6 +45,7 @@ package struct KeyedMessages: Hashable {
     guard let claim = own[key], back.name == claim.name, back.attempt >= claim.attempt else {
       return
     }
+    held.remove(key)
     free(key)
   }
 
@@ -54,8 +57,18 @@ package struct KeyedMessages: Hashable {
     own[key] = claimed
   }
 
-  /// Ends the use of a key by this worker.
+  /// Records the use of a key by a claim that stays after the end of its handler.
+  mutating func hold(_ claimed: ClaimedName, _ key: OrderingKey) {
+    use(key, by: claimed)
+    held.insert(key)
+  }
+
+  /// Records the end of a pause: the next end of a claim with the key ends its use.
+  mutating func endHold(_ key: OrderingKey) { held.remove(key) }
+
+  /// Ends the use of a key by this worker, unless it holds a claim with the key.
   mutating func free(_ key: OrderingKey) {
+    guard !held.contains(key) else { return }
     own[key] = nil
     if busy[key] == .max { busy[key] = nil }
   }

@@ -80,7 +80,7 @@ package struct QueueMachine: Hashable {
     keyed.use(key, by: claimed)
   }
 
-  /// Records that this worker no longer has a message with the key.
+  /// Records that this worker no longer has a message with the key, unless it holds one.
   package mutating func released(_ key: OrderingKey) { keyed.free(key) }
 
   /// Records that another worker has a message with the same key.
@@ -91,8 +91,13 @@ package struct QueueMachine: Hashable {
     if let candidate { keyed.add(candidate, key) }
   }
 
-  /// Records a claimed message that no handler has until a moment.
-  package mutating func hold(_ one: HeldClaim) { held.insert(one) { $0.next < $1.next } }
+  /// Records a claimed message that no handler has until a moment; its ordering key stays in use.
+  ///
+  /// The worker itself returns the message, and need not look for the end of the use.
+  package mutating func hold(_ one: HeldClaim) {
+    held.insert(one) { $0.next < $1.next }
+    if let key = one.claimed.name.key { keyed.hold(one.claimed, key) }
+  }
 
   /// Takes all held messages, because the worker ends.
   package mutating func takeHeld() -> [HeldClaim] {
@@ -158,6 +163,7 @@ package struct QueueMachine: Hashable {
   package mutating func next(now: Int64, isAsked: Bool) -> Action {
     if let first = held.first, first.next <= now {
       _ = held.removeFirst()
+      if let key = first.claimed.name.key { keyed.endHold(key) }
       return first.due <= now ? .putBack(first) : .renew(first)
     }
     guard isAsked, !isListing else { return .wait(until: held.first?.next) }
