@@ -5,8 +5,14 @@ internal import WormholeSyscalls
 final class SenderHomes: Sendable {
   private let storage: Container
   private let known = MemberDirectoryCache<MessageName.Sender>()
-  /// The senders whose closed directories the log has reported.
-  private let reported = Monitor<Set<MessageName.Sender>>([])
+  /// The closed directories that the log has reported.
+  private let reported = Monitor<Set<Report>>([])
+
+  private struct Report: Hashable {
+    let sender: MessageName.Sender
+    /// Whether the outcomes are dropped, and not written later.
+    let isDropped: Bool
+  }
 
   init(_ storage: Container) { self.storage = storage }
 
@@ -40,12 +46,7 @@ final class SenderHomes: Sendable {
 
   /// Reports once for each sender that it is not notified of the outcomes of its messages.
   private func report(_ sender: MessageName.Sender, _ error: WormholeError) {
-    let isNew = reported.withLock { reported in
-      // Names come and go; a sender that is forgotten is reported again.
-      if reported.count >= 64 { reported = [] }
-      return reported.insert(sender).inserted
-    }
-    guard isNew else { return }
+    guard isFirst(Report(sender: sender, isDropped: true)) else { return }
     let senderName =
       switch sender {
       case .member(let name), .guest(let name): name
@@ -53,6 +54,20 @@ final class SenderHomes: Sendable {
     storage.log(
       .warning, "the outcomes of messages from '\(senderName)' are dropped: \(error)",
       about: LogSubject(member: senderName), because: error)
+  }
+
+  private func isFirst(_ report: Report) -> Bool {
+    reported.withLock { reported in
+      // Names come and go; a sender that is forgotten is reported again.
+      if reported.count >= 64 { reported = [] }
+      return reported.insert(report).inserted
+    }
+  }
+
+  /// Whether the log has not reported yet that this user may not write to the sender's receipts.
+  func isFirstRefusal(of name: MessageName) -> Bool {
+    guard name.wantsReceipt, let sender = name.sender else { return true }
+    return isFirst(Report(sender: sender, isDropped: false))
   }
 
   func forget(_ name: MessageName) {

@@ -199,5 +199,7 @@ final class QueueDelivery: MessageSource, MessageClaim, SharedClaim {
     }
   }
 
-  func log(_ error: WormholeError) { worker.log(.error, error, name) }
+  func log(_ error: WormholeError) {
+    worker.log(worker.settlement.level(of: error, name), error, name)
+  }
 }

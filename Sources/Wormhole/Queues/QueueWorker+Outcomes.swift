@@ -22,7 +22,7 @@ extension QueueWorker {
       try settlement.end(claimed, .expired)
       if header.file != nil { queue.dropFile(of: claimed.name) }
     } catch {
-      log(.error, error, claimed.name)
+      log(settlement.level(of: error, claimed.name), error, claimed.name)
       // A refusal concerns the receipts of the sender: the message can be read, and is no dead
       // letter.
       let pause = error.code == .refused ? settings.longestDelay : 1_000_000_000

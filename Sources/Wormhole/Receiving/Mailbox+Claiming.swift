@@ -109,9 +109,10 @@ extension Mailbox {
 
   /// Schedules a file again as the same attempt.
   private func putOff(
-    _ claimed: ClaimedName, _ error: WormholeError, by receiver: Int, until due: Int64
+    _ claimed: ClaimedName, _ error: WormholeError, by receiver: Int, until due: Int64,
+    _ level: LogLevel = .error
   ) {
-    log(.error, error, claimed.name)
+    log(level, error, claimed.name)
     state.withLock { _ = $0.unread.insert(claimed) }
     tell { $0.postpone(claimed, kind: nil, by: receiver, until: due) }
   }
@@ -127,7 +128,8 @@ extension Mailbox {
       guard error.code == .superseded else {
         let longest = state.withLock { $0.machine.settings.longestDelay }
         return putOff(
-          claimed, error, by: receiver, until: error.mayPass ? pause : now + longest)
+          claimed, error, by: receiver, until: error.mayPass ? pause : now + longest,
+          settlement.level(of: error, claimed.name))
       }
     }
     finished(by: receiver)

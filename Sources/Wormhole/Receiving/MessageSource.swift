@@ -68,7 +68,9 @@ extension MemberDelivery: MessageClaim {
     mailbox.abandon(self, index, attempt)
   }
 
-  func log(_ error: WormholeError) { mailbox.log(.error, error, name) }
+  func log(_ error: WormholeError) {
+    mailbox.log(mailbox.settlement.level(of: error, name), error, name)
+  }
 }
 
 /// A file held by one receiver; on its release, the messages not given out go to other receivers.

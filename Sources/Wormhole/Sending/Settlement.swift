@@ -15,12 +15,15 @@ struct Settlement: Sendable {
   /// How another process has got the message, if the claim is gone.
   let supersession: String
 
+  /// The operation in errors of the step that also concerns the sender's directory.
+  private static let ending = "acknowledge message"
+
   /// Settles a claimed file, and notifies the sender on request; in a queue of another machine, the
   /// carrier alone is notified.
   ///
   /// - Parameter size: the file's size in bytes, if known.
   func end(_ claimed: ClaimedName, _ end: MessageEnd, size: Int = 0) throws(WormholeError) {
-    let operation = "acknowledge message"
+    let operation = Self.ending
     do throws(Errno) {
       let isOurs = try home.ending(claimed.name, claimed.text, in: .claimed, of: claims) {
         () throws(Errno) in
@@ -53,6 +56,18 @@ struct Settlement: Sendable {
       refusal.code == .refused ? obstruction(of: sender) : sender.denial(of: .receipts)
     refusal.hint = denial ?? refusal.hint
     return refusal
+  }
+
+  /// The level at which the error of an outcome is logged.
+  ///
+  /// Until a person changes the sender's directory, each message of the sender meets the same
+  /// error, and only the first message reports it. An error of the receiver's own directories is
+  /// reported each time.
+  func level(of error: WormholeError, _ name: MessageName) -> LogLevel {
+    guard error.code == .permissionDenied, error.operation == Self.ending, !home.isAway,
+      claims.denial(of: .claimed) == nil
+    else { return .error }
+    return senders.isFirstRefusal(of: name) ? .error : .info
   }
 
   private func obstruction(of sender: MemberDirectory) -> String? {

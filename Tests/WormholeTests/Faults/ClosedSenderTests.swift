@@ -29,6 +29,36 @@ import WormholeSyscalls
     receiving.stop()
   }
 
+  /// Each message of the sender meets the same error.
+  @Test(arguments: [false, true])
+  func theLogReportsClosedReceiptsOnceForTheirSender(_ isQueue: Bool) throws {
+    let told = Heard<LogEntry>()
+    let pair = try Pair { options in
+      options.sharing = .group
+      options.log = { told.add($0) }
+    }
+    let jobs = pair.sender.queue("jobs", of: Int.self)
+    if isQueue { try jobs.send(contentsOf: [1, 2], .quick()) } else { try pair.send([1, 2]) }
+    let receipts = try pair.meeting.folder("members/phone/receipts")
+    try receipts.setMode(0o2777)
+    let receiving: Subscription
+    if isQueue {
+      receiving = try jobs.work { _, _ in }
+    } else {
+      receiving = try pair.watch.receive { _ in }
+    }
+    func refused(_ entries: [LogEntry]) -> [LogEntry] {
+      entries.filter { $0.code == .permissionDenied && $0.message != nil }
+    }
+    try told.wait("both outcomes are refused") { Set(refused($0).map(\.message)).count == 2 }
+    #expect(refused(told.all).count { $0.level == .error } == 1)
+    try receipts.setMode(0o2770)
+    try eventually("both outcomes are written") {
+      try isQueue ? jobs.messages.isEmpty : pair.files("claimed") == []
+    }
+    receiving.stop()
+  }
+
   /// This user may not enter the directory of the sender, which waits for outcomes.
   @Test func theLogReportsOnceThatASenderIsNotNotified() throws {
     let told = Heard<LogEntry>()

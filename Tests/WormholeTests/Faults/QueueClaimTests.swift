@@ -196,6 +196,22 @@ import WormholeTesting
     #expect(try workers() == [])
   }
 
+  /// The other messages of a sender have the error of its receipts, but not that of this queue.
+  @Test func onlyAnErrorOfTheSendersReceiptsIsReportedOnce() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: nil)
+    let name = MessageName(
+      isUrgent: false, MessageStamp(epoch: 1, nanoseconds: 1), wantsReceipt: true, count: 1,
+      id: "one", from: "phone")
+    func levels(_ operation: String) -> [LogLevel] {
+      let error = WormholeError(.permissionDenied, operation, name.id, because: "it is closed")
+      return (1...2).map { _ in worker.settlement.level(of: error, name) }
+    }
+    #expect(levels("requeue message") == [.error, .error])
+    #expect(levels("acknowledge message") == [.error, .info])
+    worker.stop()
+    #expect(try workers() == [])
+  }
+
   /// The worker holds a claim once for the next try, and does not take its own return for the loss
   /// of the claim to another worker.
   @Test func aClaimThatIsInVainAndCannotBeReturnedIsHeldOnce() throws {
