@@ -390,13 +390,15 @@ final class QueueWorker: Stoppable {
 
   func end() {
     guard container.storage.isOwned else { return }
-    let (asking, held) = state.withLock { state in
+    let (asking, handed, held) = state.withLock { state in
       guard !state.isStopped else {
-        return ([], []) as ([@Sendable () -> Void], [HeldClaim])
+        return ([], [], []) as ([@Sendable () -> Void], [Message], [HeldClaim])
       }
       state.isStopped = true
-      defer { state.asking = [] }
-      return (state.asking.map(\.resume), state.machine.takeHeld())
+      defer { (state.asking, state.handed) = ([], [:]) }
+      return (
+        state.asking.map(\.resume), Array(state.handed.values), state.machine.takeHeld()
+      )
     }
     inbox.stop()
     due.stop()
@@ -404,6 +406,8 @@ final class QueueWorker: Stoppable {
     patrol.withLock { $0.take() }?.stop()
     runner.end()
     for resume in asking { resume() }
+    // The callers have not continued yet: no handler has these messages.
+    for message in handed { message.requeue() }
     for one in held { putBack(one) }
   }
 

@@ -81,6 +81,21 @@ import WormholeTesting
     #expect(try workers() == [])
   }
 
+  /// Should the process end before the caller continues, the attempt would count.
+  @Test func aMessageThatNoHandlerHasGoesBackWithTheStop() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: nil)
+    try worker.begin()
+    let isHanded = Monitor(false)
+    let ticket = worker.newTicket
+    worker.ask(ticket) { isHanded.signal { $0 = true } }
+    try queue.send(1, .quick())
+    try TestSupport.eventually("the message is claimed") { isHanded.withLock { $0 } }
+    worker.stop()
+    #expect(worker.state.withLock { $0.handed.isEmpty })
+    #expect(try workers() == [])
+    #expect(try meeting.names("queues/jobs/inbox").filter { $0 != "room" }.count == 1)
+  }
+
   /// With the same numbers, two workers could return a message under one name.
   @Test func workersNumberTheirClaimsByTheirOwnNames() throws {
     try queue.send(contentsOf: [1, 2], .quick())
