@@ -86,6 +86,9 @@ final class Pump: Stoppable {
     try TaskPool.start("receive as", mailbox.home.name)
     runner = Worker(staysOffWatcher: false, mailbox.container.options.time)
     number = try mailbox.add(runner, kinds: kinds)
+    mailbox.state.withLock { state in
+      state.withdrawals[number] = { [weak self] in self?.withdraw() }
+    }
     // The worker retains this pump until the pump is stopped.
     runner.begin(isAsked: { self.state.withLock { $0.asking != nil } }) { self.run() }
     runner.trigger()
@@ -135,9 +138,20 @@ final class Pump: Stoppable {
     }
     if let asking { return asking.resume() }
     // Claimed for a task that no longer asks, or for a member that leaves: no attempt.
+    giveBack(work)
+  }
+
+  private func giveBack(_ work: ReceiverWork) {
     switch work {
     case .file(let file): file.delivery.release()
     case .message(let message): message.requeue()
+    }
+  }
+
+  /// Gives back the work that the resumed task has not taken yet: no attempt.
+  private func withdraw() {
+    mailbox.givingBack {
+      if let work = state.withLock({ $0.handed.take() }) { giveBack(work) }
     }
   }
 
@@ -148,6 +162,8 @@ final class Pump: Stoppable {
       state.isStopped = true
       return state.asking.take()
     }
+    // Before the removal: a member that leaves withdraws the work of the receivers it knows.
+    withdraw()
     mailbox.remove(number)
     runner.end()
     asking?.resume()

@@ -71,6 +71,13 @@ extension Mailbox {
     comeAgain(delivery, index, at: now + max(0, pause.inNanosecondsClamped))
   }
 
+  /// Gives work back before a member that leaves returns the messages that no handler has.
+  func givingBack(_ body: () -> Void) {
+    state.withLock { $0.acting += 1 }
+    body()
+    endAction()
+  }
+
   /// Redelivers a message as its next attempt, as if the current attempt had been interrupted.
   func cutOff(_ delivery: MemberDelivery, _ index: Int) {
     guard delivery.count == 1 else { return release(delivery, index) }

@@ -37,8 +37,11 @@ final class Mailbox: Service {
   struct State {
     var machine: MailboxMachine
     var receivers: [Int: Worker] = [:]
+    /// By receiver: gives back the work that its task has not taken yet.
+    var withdrawals: [Int: @Sendable () -> Void] = [:]
     var lastReceiver = 0
-    /// How many receivers are performing an action of the machine, or passing on its result.
+    /// How many receivers are performing an action of the machine, passing on its result, or giving
+    /// it back.
     var acting = 0
     /// Claimed files of which a message is redelivered without a new claim.
     var open: [MessageName: Open] = [:]
@@ -98,7 +101,10 @@ final class Mailbox: Service {
 
   func remove(_ receiver: Int) {
     tell { $0.remove(receiver) }
-    state.withLock { $0.receivers[receiver] = nil }
+    state.withLock { state in
+      state.receivers[receiver] = nil
+      state.withdrawals[receiver] = nil
+    }
   }
 
   private func begin() throws(WormholeError) {
@@ -167,6 +173,11 @@ final class Mailbox: Service {
       return (Array(state.receivers.values), Array(state.open.values))
     }
     for open in open { open.delivery.close() }
+    let withdrawals = state.wait(until: nil) { state in
+      state.acting == 0 ? Array(state.withdrawals.values) : nil
+    }
+    for withdraw in withdrawals ?? [] { withdraw() }
+    // Receivers that are being stopped may still give their work back.
     _ = state.wait(until: nil) { $0.acting == 0 ? true : nil }
     for runner in runners { runner.trigger() }
     inbox.stop()
@@ -236,7 +247,7 @@ final class Mailbox: Service {
     return step
   }
 
-  private func endAction() {
+  func endAction() {
     let isClosing = state.withLock { state in
       state.acting -= 1
       return isClosed

@@ -108,8 +108,16 @@ final class TaskReceiver: Stoppable {
   /// The time for a call of the closure; nil if the program has set none.
   private let limit: CallLimit?
   private let isStopped = Atomic<Bool>(false)
+  private let pending = Monitor(PendingCall())
   private let tasks = CallTasks()
   private let hasEnded = Monitor(false)
+
+  private struct PendingCall {
+    /// The message whose call waits for the closure's actor.
+    var message: Message?
+    /// Whether no call begins any more.
+    var isOver = false
+  }
 
   init(
     _ pump: StopOnRelease<Pump>, _ acknowledgement: Acknowledgement,
@@ -149,8 +157,14 @@ final class TaskReceiver: Stoppable {
   }
 
   private func handle(_ message: Message) async {
+    let isLate = pending.withLock { pending in
+      if !pending.isOver { pending.message = message }
+      return pending.isOver
+    }
+    guard !isLate else { return message.requeue() }
     do {
-      guard try await call(message) else { return message.requeue() }
+      // If the receiver was stopped before the call, the stopping thread has requeued the message.
+      guard try await call(message) else { return }
       if acknowledgement == .automatic { message.acknowledgeForSure() }
     } catch {
       // A closure whose task is cancelled ends in order: no attempt is counted.
@@ -175,7 +189,11 @@ final class TaskReceiver: Stoppable {
 
   /// Checked on the closure's actor, so that no stop can come between check and call.
   private func call(_ message: Message, on actor: isolated (any Actor)?) async throws -> Bool {
-    if hasStopped { return false }
+    let isOver = pending.withLock { pending in
+      if !pending.isOver { pending.message = nil }
+      return pending.isOver
+    }
+    guard !isOver else { return false }
     try await handler(message)
     return true
   }
@@ -184,6 +202,17 @@ final class TaskReceiver: Stoppable {
     isStopped.store(true, ordering: .releasing)
     pump.stop()
     tasks.cancel()
+    let mailbox = pump.one.mailbox
+    guard mailbox.container.storage.isOwned else { return }
+    // The actor may be busy for long. A member that leaves returns the message before its name is
+    // released: the next incarnation would count the attempt.
+    mailbox.givingBack {
+      let message = pending.withLock { pending in
+        pending.isOver = true
+        return pending.message.take()
+      }
+      message?.requeue()
+    }
   }
 
   var callTasks: CallTasks? { tasks }
