@@ -137,6 +137,25 @@ import WormholeSyscalls
     #expect(try leaveInHand("claimed") == [])
   }
 
+  /// The next process has handled the message, and dies before the batch has ended.
+  @Test(.blocking) func aMessageOfABatchThatIsRequeuedTooLateStaysHandled() throws {
+    try phone.send(contentsOf: [1, 2], .quick())
+    let old = try join()
+    let late = try old.take(1)
+    old.leave()
+    let second = try join()
+    let messages = try second.take(2)
+    try messages[0].acknowledge()
+    late[0].requeue()
+    second.leave()
+    _ = consume messages
+    let (third, heard) = (try join(), Heard<Handed>())
+    let receiving = try third.note(heard)
+    try eventually("the batch has ended") { try leaveInHand("claimed") == [] }
+    receiving.stop()
+    #expect(heard.all == [Handed(2, 2)])
+  }
+
   @Test(.blocking) func afterLeavingASingleMessageCanBeAcknowledgedIfNobodyHasIt() throws {
     try phone.send(1, .quick())
     try phone.send(contentsOf: [2, 3], .quick())

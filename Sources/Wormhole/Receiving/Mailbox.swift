@@ -32,6 +32,7 @@ final class Mailbox: Service {
   let inbox = InboxWatch()
   private let due: DueMessages
   private let hasClosed = Atomic<Bool>(false)
+  private let hasReturned = Atomic<Bool>(false)
   private let linkWatching = Monitor<(any AnyObject & Sendable)?>(nil)
 
   struct State {
@@ -166,6 +167,9 @@ final class Mailbox: Service {
   /// Whether no message may be claimed, given out or recorded any more: the member has left.
   var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
 
+  /// Whether the next process to join may have the claimed messages.
+  var isOver: Bool { hasReturned.load(ordering: .acquiring) }
+
   /// Prevents further claims; claimed messages stay claimed.
   func close() {
     let (runners, open) = state.withLock { state in
@@ -187,6 +191,8 @@ final class Mailbox: Service {
       defer { (state.open, state.returned) = ([:], []) }
       return (state.open, state.returned)
     }
+    hasReturned.store(true, ordering: .releasing)
+    for open in left.values { open.delivery.close() }
     // The next incarnation would count the attempt of a message that stays claimed.
     if !Mutants.has(.countReturned) {
       for claimed in returned {

@@ -269,6 +269,8 @@ final class MemberDelivery: Sendable {
   func putBack(_ index: Int, _ end: AttemptEnd = .undone, after pause: Duration = .zero) {
     if isBatch {
       withSlots { slots in
+        // The record is the next process's: it may have finished the message.
+        guard !mailbox.isOver else { return }
         slots.undo(index, isInterrupted: end == .interrupted)
         if !Mutants.has(.forgetPutBack) { note(index...index, slots) }
       }
