@@ -137,6 +137,22 @@ import WormholeSyscalls
     #expect(try leaveInHand("claimed") == [])
   }
 
+  /// The next incarnation would count the attempt.
+  @Test(.blocking) func aReturnThatTheSystemRefusesIsRepeatedWhileItsMemberLeaves() throws {
+    try phone.send(1, .quick())
+    let old = try join()
+    let messages = try old.take(1)
+    messages[0].requeue(after: .seconds(1000))
+    FaultPoints.with([FaultRule(.rename, path: "watch/inbox/", .fail(.inputOutput))]) {
+      old.leave()
+    }
+    let (next, heard) = (try join(), Heard<Handed>())
+    let receiving = try next.note(heard)
+    try heard.wait("the message") { !$0.isEmpty }
+    receiving.stop()
+    #expect(heard.all == [Handed(1)])
+  }
+
   /// The next process has handled the message, and dies before the batch has ended.
   @Test(.blocking) func aMessageOfABatchThatIsRequeuedTooLateStaysHandled() throws {
     try phone.send(contentsOf: [1, 2], .quick())

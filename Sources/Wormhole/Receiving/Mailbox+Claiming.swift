@@ -232,6 +232,26 @@ extension Mailbox {
     }
   }
 
+  /// Returns the claimed files of a member that leaves.
+  ///
+  /// The next incarnation would count the attempt of a message that stays claimed. So a call that
+  /// the system refuses is repeated twice: no later moment is left for it.
+  func unclaimAll(_ claims: [(claimed: ClaimedName, end: AttemptEnd)]) {
+    var left = claims
+    for round in 1...3 where !left.isEmpty {
+      if round > 1 { Thread.pause(.milliseconds(20)) }
+      left = left.filter { one -> Bool in
+        do throws(WormholeError) {
+          try unclaim(one.claimed, one.end)
+          return false
+        } catch {
+          if round == 3 { log(.error, error, one.claimed.name) }
+          return true
+        }
+      }
+    }
+  }
+
   /// Reads the content of a claimed file again.
   func contents(of claimed: ClaimedName) throws(WormholeError) -> Contents {
     let operation = "read message"

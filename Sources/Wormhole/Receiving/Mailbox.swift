@@ -193,12 +193,12 @@ final class Mailbox: Service {
     }
     hasReturned.store(true, ordering: .releasing)
     for open in left.values { open.delivery.close() }
-    // The next incarnation would count the attempt of a message that stays claimed.
     if !Mutants.has(.countReturned) {
-      for claimed in returned {
-        let isInterrupted = left[claimed.name]?.delivery.isInterrupted ?? false
-        try? unclaim(claimed, isInterrupted ? .interrupted : .undone)
-      }
+      unclaimAll(
+        returned.map { claimed -> (claimed: ClaimedName, end: AttemptEnd) in
+          let isInterrupted = left[claimed.name]?.delivery.isInterrupted ?? false
+          return (claimed, isInterrupted ? .interrupted : .undone)
+        })
     }
     withExtendedLifetime(left) {}
   }
