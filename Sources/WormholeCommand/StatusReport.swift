@@ -47,7 +47,7 @@ struct StatusReport {
   }
 
   private mutating func check(_ container: SharedContainer) throws {
-    var (findings, unchecked) = try container.storage.inspect(within: Self.checkingTime)
+    var (findings, unchecked) = try container.inspect(within: Self.checkingTime)
     let messages = (queues + members).reduce(0) { $0 + $1.waiting + $1.claimed + $1.delayed }
     if messages + deadLetters <= Self.readMessages {
       findings += container.inspectMail() + container.sweepFiles(isLooking: true)

@@ -195,6 +195,26 @@ import WormholeSyscalls
     #expect(try online.put(3) > 2)
   }
 
+  /// An inspection states what readers get.
+  @Test func anExpiredKeptValueIsNotReportedAsReadable() throws {
+    func finding() throws -> WormholeContainerStorage.Diagnosis? {
+      try container.inspect().first { $0.subject == file }
+    }
+    try online.put(1, timeToLive: .seconds(10), durability: .power)
+    try online.put(2, durability: .power)
+    try damage()
+    let readable = try #require(try finding())
+    #expect(readable.what.hasSuffix("; readers get the previous value"))
+    #expect(readable.isRepairable)
+    pass(.seconds(11))
+    let expired = try #require(try finding())
+    #expect(expired.what.hasSuffix(", and the previous value has expired"), "\(expired.what)")
+    #expect(expired.advice == "put a new value; the damaged file moves to damaged/")
+    #expect(!expired.isRepairable)
+    let limited = try container.inspect(within: .seconds(60)).findings
+    #expect(limited.contains(expired))
+  }
+
   @Test func theRoomIsFreedOnRequest() throws {
     let other = container.channel("other", of: Int.self)
     try online.put(1, timeToLive: .seconds(10), durability: .power)

@@ -10,7 +10,29 @@ extension SharedContainer {
   package func repair() throws -> [WormholeContainerStorage.Diagnosis] {
     try storage.repair(
       { room in PresenterInquiry([], but: []).tellOfBuried(in: room) },
-      renewing: { slot, kept in try renewed(kept, of: slot) })
+      renewing: { slot, kept in try renewed(kept, of: slot) }, expiry: hasExpired)
+  }
+
+  /// Inspects everything except the messages, and changes nothing.
+  package func inspect() throws(WormholeError) -> [WormholeContainerStorage.Diagnosis] {
+    try storage.inspect(expiry: hasExpired)
+  }
+
+  /// Inspects everything except the messages, for a limited time.
+  ///
+  /// - Returns: the findings, and the number of values that were not checked.
+  package func inspect(
+    within time: Duration
+  ) throws(WormholeError) -> (findings: [WormholeContainerStorage.Diagnosis], unchecked: Int) {
+    try storage.inspect(within: time, expiry: hasExpired)
+  }
+
+  /// Whether readers refuse the previous value of a channel because the value has expired.
+  private func hasExpired(_ path: String, _ previous: [UInt8]) -> Bool {
+    guard path.begins(with: "channels/") else { return false }
+    let file = try? Envelope.OpenFile(
+      previous, BinaryDecoder(limits: options.limits), options.environment.sinceEpoch)
+    return file?.isExpired == true
   }
 
   /// Returns the file of the version after a damaged value, with the content of the previous value.

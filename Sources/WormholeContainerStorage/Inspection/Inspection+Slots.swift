@@ -77,25 +77,34 @@ extension Inspection {
         case .damaged(let reason, _) = try reader.read(
           Slot.valueName, in: directory.descriptor)
       else { return }
-      let hasPrevious =
+      let previous: [UInt8]? =
         switch try reader.read(Slot.keptName, in: directory.descriptor) {
-        case .sound: true
-        case .missing: container.pastValue(in: directory.descriptor) != nil
-        case .damaged: false
+        case .sound(let bytes, _): bytes
+        case .missing: container.pastValue(in: directory.descriptor)
+        case .damaged: nil
         }
-      if hasPrevious {
-        add(
-          .problem, "\(path)/value.plist", "damaged (\(reason)); readers get the previous value",
-          advice: "the next change repairs the value", isRepairable: true)
-      } else {
-        add(
-          .problem, "\(path)/value.plist", "damaged (\(reason)), and there is no previous value",
-          advice: Self.advice(for: path))
-      }
+      addDamage("damaged (\(reason))", previous, path)
     } catch {
       let meaning = error.error("read", path, Slot.valueName)
       add(.problem, "\(path)/value.plist", meaning.reason, advice: meaning.hint)
     }
+  }
+
+  private mutating func addDamage(_ damage: String, _ previous: [UInt8]?, _ path: String) {
+    let subject = "\(path)/value.plist"
+    guard let previous else {
+      return add(
+        .problem, subject, "\(damage), and there is no previous value",
+        advice: Self.advice(for: path))
+    }
+    guard !hasExpired(path, previous) else {
+      return add(
+        .problem, subject, "\(damage), and the previous value has expired",
+        advice: Self.advice(for: path))
+    }
+    add(
+      .problem, subject, "\(damage); readers get the previous value",
+      advice: "the next change repairs the value", isRepairable: true)
   }
 
   /// The remedy for a value that cannot be recovered.

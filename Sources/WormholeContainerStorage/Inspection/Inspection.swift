@@ -12,11 +12,19 @@ struct Inspection {
   let slots: Set<Substring>?
   /// The number of values that were not checked, because the deadline had passed.
   private(set) var unchecked = 0
+  /// Whether the previous value of the slot with this path has expired.
+  let hasExpired: ExpiryCheck
 
-  init(_ container: Container, until deadline: Instant? = nil, slots: Set<Substring>? = nil) {
+  typealias ExpiryCheck = (_ path: String, _ previous: [UInt8]) -> Bool
+
+  init(
+    _ container: Container, until deadline: Instant? = nil, slots: Set<Substring>? = nil,
+    expiry hasExpired: @escaping ExpiryCheck
+  ) {
     self.container = container
     self.deadline = deadline
     self.slots = slots
+    self.hasExpired = hasExpired
   }
 
   /// Whether there is time to check one more value; counts the value otherwise.
@@ -329,41 +337,54 @@ extension Container {
   /// A file that a program is just making or removing looks for a moment like a dead process's
   /// file. Repairable findings are therefore reported only after a second, confirming inspection.
   ///
-  /// - Parameter between: called between the two inspections, after a short wait.
-  package func inspect(between: () -> Void = {}) throws(WormholeError) -> [Diagnosis] {
-    let findings = try look()
+  /// - Parameters:
+  ///   - between: called between the two inspections, after a short wait.
+  ///   - hasExpired: whether readers find the previous value of a slot expired: they refuse it.
+  package func inspect(
+    between: () -> Void = {},
+    expiry hasExpired: @escaping (_ path: String, _ previous: [UInt8]) -> Bool = { _, _ in false }
+  ) throws(WormholeError) -> [Diagnosis] {
+    let findings = try look(hasExpired)
     guard findings.contains(where: \.isRepairable) else { return findings }
     Thread.pause(.milliseconds(100))
     between()
-    let again = Set(try look())
+    let again = Set(try look(hasExpired))
     return findings.filter { !$0.isRepairable || again.contains($0) }
   }
 
   /// Inspects the container for a limited time, and changes nothing.
   ///
-  /// - Parameter time: the time after which no further value is checked; a value with a repairable
-  ///   finding is checked again nevertheless.
+  /// - Parameters:
+  ///   - time: the time after which no further value is checked; a value with a repairable finding
+  ///     is checked again nevertheless.
+  ///   - hasExpired: whether readers find the previous value of a slot expired: they refuse it.
   /// - Returns: the findings, and the number of values that were not checked.
   package func inspect(
-    within time: Duration
+    within time: Duration,
+    expiry hasExpired: @escaping (_ path: String, _ previous: [UInt8]) -> Bool = { _, _ in false }
   ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
     let deadline = Instant.now + time
-    let (findings, unchecked) = try look(until: deadline)
+    let (findings, unchecked) = try look(until: deadline, hasExpired)
     guard findings.contains(where: \.isRepairable) else { return (findings, unchecked) }
     Thread.pause(.milliseconds(50))
     // Only the slots with a finding are checked again, and all of them: with a deadline, a finding
     // that was not confirmed in time would be left out. This takes no longer than the first time.
     let slots = Set(findings.filter(\.isRepairable).compactMap(\.slot))
-    let again = Set(try look(until: nil, slots: slots).findings)
+    let again = Set(try look(until: nil, slots: slots, hasExpired).findings)
     return (findings.filter { !$0.isRepairable || again.contains($0) }, unchecked)
   }
 
-  private func look() throws(WormholeError) -> [Diagnosis] { try look(until: nil).findings }
+  private func look(
+    _ hasExpired: @escaping Inspection.ExpiryCheck
+  ) throws(WormholeError) -> [Diagnosis] {
+    try look(until: nil, hasExpired).findings
+  }
 
   private func look(
-    until deadline: Instant?, slots: Set<Substring>? = nil
+    until deadline: Instant?, slots: Set<Substring>? = nil,
+    _ hasExpired: @escaping Inspection.ExpiryCheck
   ) throws(WormholeError) -> (findings: [Diagnosis], unchecked: Int) {
-    var inspection = Inspection(self, until: deadline, slots: slots)
+    var inspection = Inspection(self, until: deadline, slots: slots, expiry: hasExpired)
     try naming("inspect container", path, inspection.run())
     return (inspection.findings, inspection.unchecked)
   }
@@ -375,12 +396,14 @@ extension Container {
   ///   - tell: receives the access directory, which has recorded the removed writers.
   ///   - renew: returns the file that replaces a slot's damaged value, made from the file of the
   ///     previous value; throws if the previous value cannot stand in for the damaged one.
+  ///   - hasExpired: whether readers find the previous value of a slot expired: they refuse it.
   /// - Returns: the repaired findings. Obstacles to other repairs are logged.
   package func repair(
     _ tell: (AccessDirectory) -> Void = { _ in },
-    renewing renew: (Slot, [UInt8]) throws -> [UInt8] = { $1 }
+    renewing renew: (Slot, [UInt8]) throws -> [UInt8] = { $1 },
+    expiry hasExpired: @escaping (_ path: String, _ previous: [UInt8]) -> Bool = { _, _ in false }
   ) throws(WormholeError) -> [Diagnosis] {
-    let findings = try inspect().filter(\.isRepairable)
+    let findings = try inspect(expiry: hasExpired).filter(\.isRepairable)
     repair("staging") { try count(swept: staging.sweep()) }
     repair("guests") { try count(swept: sweepGuests()) }
     repair("system/\(AccessDirectory.slotName)") { try count(swept: sweepAccesses(tell)) }
@@ -393,7 +416,7 @@ extension Container {
         repair(slot.path) { try slot.tidy(renewing: renew) }
       }
     }
-    let left = Set(try look())
+    let left = Set(try look(hasExpired))
     return findings.filter { !left.contains($0) }
   }
 

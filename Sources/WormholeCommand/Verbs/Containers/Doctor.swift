@@ -33,7 +33,7 @@ extension Verb {
       for repair in repairs { try invocation.output.ofDone.write(repair, isRepaired: true) }
     }
     progress.show("checking the container", always: true)
-    var findings = try container.storage.inspect()
+    var findings = try container.inspect()
     progress.show("checking messages", always: true)
     findings += container.inspectMail() + container.sweepFiles(isLooking: true)
     progress.show("checking values", always: true)
