@@ -268,6 +268,32 @@ import WormholeSyscalls
     #expect(try container.channel("new", of: Int.self).put(1) == 33)
   }
 
+  /// The previous record lacks the latest removal.
+  @Test(arguments: [true, false], [true, false])
+  func aDamagedRecordOfRemovalsRepeatsNoVersion(_ isRepaired: Bool, _ hasPrevious: Bool) throws {
+    let (meeting, record) = (try Meeting(), "system/removed/value.plist")
+    let container = meeting.container
+    try container.channel("small", of: Int.self).put(1)
+    for name in ["near", "far"] {
+      for number in 1...5 { try container.channel(name, of: Int.self).put(number) }
+      #expect(try container.removeChannel(name))
+    }
+    if !hasPrevious {
+      try Descriptor.open(path: meeting.path + "/system/removed", [.readOnly, .directory])
+        .unlink("kept.plist")
+    }
+    try meeting.overwrite(record, [1, 2, 3])
+    if isRepaired {
+      #expect(try container.repair().contains { $0.subject == record })
+      #expect(try !container.inspect().contains { $0.subject == record })
+    }
+    // Versions after damage are microseconds since 1970.
+    let large = 1_500_000_000_000_000
+    #expect(try container.channel("far", of: Int.self).put(1) > large)
+    #expect(try container.removeChannel("small"))
+    #expect(try container.channel("small", of: Int.self).put(1) > large)
+  }
+
   @Test func aSuiteIsRemoved() throws {
     let suite = container.defaults("app")
     try suite.set("dark", forKey: "theme")

@@ -92,6 +92,11 @@ extension Inspection {
 
   private mutating func addDamage(_ damage: String, _ previous: [UInt8]?, _ path: String) {
     let subject = "\(path)/value.plist"
+    guard path != Container.removedPath else {
+      return add(
+        .problem, subject, "\(damage); new channels begin with a version above all earlier ones",
+        advice: "the next removal of a channel or suite writes the file again", isRepairable: true)
+    }
     guard let previous else {
       return add(
         .problem, subject, "\(damage), and there is no previous value",

@@ -413,7 +413,11 @@ extension Container {
         guard findings.contains(where: { $0.subject.begins(with: slot.path + "/") }) else {
           continue
         }
-        repair(slot.path) { try slot.tidy(renewing: renew) }
+        repair(slot.path) {
+          // The previous record would let versions repeat.
+          if slot.path == Self.removedPath { try noteRemoved(version: 0) }
+          try slot.tidy(renewing: renew)
+        }
       }
     }
     let left = Set(try look(hasExpired))
