@@ -111,7 +111,8 @@ extension Verb {
         + "shows the storm while it lasts: a bar, and the numbers of tickets sold, and of sellers "
         + "killed and suspended.",
     ],
-    [Example("cinematime demo", "half a minute at most")]
+    [Example("cinematime demo", "half a minute at most")],
+    action: "show the demonstration"
   ) { invocation in
     try CinemaDemo(invocation.output).run()
     return 0

@@ -11,7 +11,7 @@ extension Invocation {
   var role: Role {
     get throws(Failure) {
       guard let role = value(.role).flatMap(Role.init) else {
-        throw .usage("cannot \(verb.name): --as is missing; give '--as phone' or '--as watch'")
+        throw .usage("cannot \(verb.action): --as is missing; give '--as phone' or '--as watch'")
       }
       return role
     }

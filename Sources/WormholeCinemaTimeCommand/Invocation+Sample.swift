@@ -19,14 +19,15 @@ extension Invocation {
 
   func refuseSample(_ reason: String) throws(Failure) {
     guard has(.sample) else { return }
-    throw .usage("cannot \(verb.name) with --sample: \(reason)")
+    throw .usage("cannot \(verb.action) with --sample: \(reason)")
   }
 
   /// Returns the tickets in the side's own settings, whether the side's app runs or not.
   private func ticketsInSample() throws -> [Ticket] {
     guard !has(.customer), !has(.everybody) else {
       throw Failure.usage(
-        "cannot \(verb.name): the sample has one customer, without a name")
+        "cannot \(verb.action): the sample has one customer, without a name; leave out --for and "
+          + "--everybody")
     }
     let role = try role
     guard let container = try openIfExists() else { return [] }

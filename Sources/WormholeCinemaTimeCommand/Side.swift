@@ -59,7 +59,8 @@ final class SampleSide: Side {
   init(_ invocation: Invocation, changed: @escaping @Sendable () -> Void) throws {
     role = try invocation.role
     guard !invocation.has(.customer) else {
-      throw Failure.usage("cannot run: the sample has one customer, without a name")
+      throw Failure.usage(
+        "cannot run: the sample has one customer, without a name; leave out --for")
     }
     let container = try invocation.open()
     // Tickets are worth money: a transfer survives a power cut.

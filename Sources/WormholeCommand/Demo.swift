@@ -208,7 +208,8 @@ extension Verb {
         + "process. On a terminal, shows the storm of the last scene while it lasts: a bar, and "
         + "the numbers of processes counted, killed and suspended."
     ],
-    [Example("wormhole demo", "watch five short scenes")]
+    [Example("wormhole demo", "watch five short scenes")],
+    action: "show the demonstration"
   ) { invocation in
     try Demo(invocation.output).run()
     return 0

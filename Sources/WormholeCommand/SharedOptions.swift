@@ -50,7 +50,9 @@ extension Invocation {
   /// Refuses an option beside any of the others.
   func exclude(_ option: Option, _ others: [Option]) throws(Failure) {
     guard has(option), let other = others.first(where: has) else { return }
-    throw .usage("cannot \(verb.name): --\(option.name) and --\(other.name) exclude each other")
+    throw .usage(
+      "cannot \(verb.action): --\(option.name) and --\(other.name) exclude each other; "
+        + "give one of them")
   }
 
   /// Returns the only given option of the list; refuses two of them.
@@ -63,6 +65,6 @@ extension Invocation {
   /// Refuses any of the others without the option.
   func require(_ option: Option, for others: [Option]) throws(Failure) {
     guard !has(option), let other = others.first(where: has) else { return }
-    throw .usage("cannot \(verb.name): --\(other.name) requires --\(option.name)")
+    throw .usage("cannot \(verb.action): --\(other.name) requires --\(option.name)")
   }
 }

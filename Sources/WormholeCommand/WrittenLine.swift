@@ -84,7 +84,9 @@ struct LineWriter: Sendable {
       ("--raw", invocation.has(.raw) && isChosen && !invocation.has(.exec)),
     ].filter(\.1).map(\.0)
     guard forms.count < 2 || forms == ["--raw"] else {
-      throw .usage("cannot \(invocation.verb.name): \(forms[0]) and \(forms[1]) exclude each other")
+      throw .usage(
+        "cannot \(invocation.verb.action): \(forms[0]) and \(forms[1]) exclude each other; "
+          + "give one of them")
     }
   }
 

@@ -158,7 +158,8 @@ extension Verb {
         Example("eval \"$(\(name) completions bash)\"", "in ~/.bashrc"),
         Example("\(name) completions fish | source", "in ~/.config/fish/config.fish"),
         Example("eval \"$(\(name) completions zsh)\"", "in ~/.zshrc, after compinit"),
-      ]
+      ],
+      action: "print the completions"
     ) { invocation in
       let name = invocation.operands[0]
       guard let shell = Completions.Shell(rawValue: name) else {

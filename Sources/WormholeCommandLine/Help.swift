@@ -115,7 +115,8 @@ extension Verb {
       [
         Example("\(name) help \(example)", "print the help of one verb"),
         Example("\(name) help", "print the help of all verbs"),
-      ]
+      ],
+      action: "print the help"
     ) { invocation in
       let table = invocation.table
       guard let name = invocation.operands.first else {

@@ -115,7 +115,8 @@ extension Verb {
       [
         Example("\(name) manual | man -l -", "show the page"),
         Example("\(name) manual >\(name).1", "store the page in a file"),
-      ]
+      ],
+      action: "print the manual page"
     ) { invocation in
       try invocation.output.write(Array(Manual(invocation.table).page.utf8))
       return 0

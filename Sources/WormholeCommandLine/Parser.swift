@@ -127,7 +127,7 @@ package struct Parser {
     let most = verb.operands.dropLast().reduce(0) { $1.most == .max ? .max : $0 + $1.most }
     guard operands.count > most else { return nil }
     return .usage(
-      "cannot \(verb.name): unexpected argument '\(operands[most])'; "
+      "cannot \(verb.action): unexpected argument '\(operands[most])'; "
         + "put '--' before the command")
   }
 
@@ -140,7 +140,8 @@ package struct Parser {
     }
     if let missing {
       throw .usage(
-        "cannot \(verb.name): --\(missing.name) is missing; try '\(table.name) help \(verb.name)'")
+        "cannot \(verb.action): --\(missing.name) is missing; "
+          + "try '\(table.name) help \(verb.name)'")
     }
     let places = verb.operands.filter { !$0.isCommand }
     let least = places.reduce(0) { $0 + $1.least }
@@ -148,20 +149,20 @@ package struct Parser {
     if operands.count < least {
       let required = places.filter { $0.least > 0 }
       throw .usage(
-        "cannot \(verb.name): \(required[operands.count].name) is missing; "
+        "cannot \(verb.action): \(required[operands.count].name) is missing; "
           + "try '\(table.name) help \(verb.name)'")
     }
     if let misplacedCommand { throw misplacedCommand }
     if operands.count > most {
       throw .usage(
-        "cannot \(verb.name): unexpected argument '\(operands[most])'; "
+        "cannot \(verb.action): unexpected argument '\(operands[most])'; "
           + "try '\(table.name) help \(verb.name)'")
     }
     if verb.operands.last?.kind == .command, command.isEmpty {
       throw .usage(
         hasDashes
-          ? "cannot \(verb.name): no command after '--'; try '\(table.name) help \(verb.name)'"
-          : "cannot \(verb.name): no command is given; put '--' before the command")
+          ? "cannot \(verb.action): no command after '--'; try '\(table.name) help \(verb.name)'"
+          : "cannot \(verb.action): no command is given; put '--' before the command")
     }
     // Without a value on the command line, the last operand is a name.
     if hasTruth, operands.count == places.count, let last = operands.indices.last {

@@ -38,13 +38,16 @@ package final class Verb: Sendable {
   package let shorthands: [String: Shorthand]
   /// The heading under which help lists the verb; nil for the list of all other verbs.
   package let heading: String?
+  /// The words after "cannot" in an error about the command line, as the verb may be a noun.
+  package let action: String
   /// Runs the verb, and returns the exit status.
   package let run: @Sendable (Invocation) throws -> Int32
 
   package init(
     _ name: String, _ summary: String, _ operands: [Operand] = [], _ options: [Option] = [],
     _ details: [String], _ examples: [Example], shorthands: [String: Shorthand] = [:],
-    heading: String? = nil, run: @escaping @Sendable (Invocation) throws -> Int32
+    heading: String? = nil, action: String? = nil,
+    run: @escaping @Sendable (Invocation) throws -> Int32
   ) {
     self.name = name
     self.summary = summary
@@ -54,6 +57,7 @@ package final class Verb: Sendable {
     self.examples = examples
     self.shorthands = shorthands
     self.heading = heading
+    self.action = action ?? name
     self.run = run
   }
 

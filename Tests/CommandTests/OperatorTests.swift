@@ -106,7 +106,7 @@ import WormholeSyscalls
       errors: "wormhole: cannot use the value for 'n': it is not a number\n")
     try check(
       "wormhole put n 1 --number --type json", 64,
-      errors: "wormhole: cannot put: --number and --type exclude each other\n")
+      errors: "wormhole: cannot put: --number and --type exclude each other; give one of them\n")
     #expect(try stage.run("wormhole get n --json").output.contains(#""value":8,"#))
   }
 

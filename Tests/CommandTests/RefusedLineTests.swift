@@ -12,19 +12,41 @@ import WormholeSyscalls
   static let commands = [
     ("events --kind mails", "cannot use '--kind mails': the choices are channel, setting, "),
     ("bridge dance", "cannot dance a bridge: the actions are "),
-    ("bridge status more", "unexpected argument 'more'"),
+    (
+      "bridge status more",
+      "cannot run 'bridge status': unexpected argument 'more'; try 'wormhole help bridge'"
+    ),
     (
       "bridge",
       "cannot carry between machines: the group is not named; use --group ID, or, with "
         + "--container, --shared-as G"
     ),
-    ("bridge evict 0123456789abcdef", "the group is not named; use --group ID, or --shared-as G"),
-    ("bridge evict till", "'till' is not a machine: a machine has 16 hexadecimal digits"),
+    (
+      "bridge evict 0123456789abcdef",
+      "cannot run 'bridge evict': the group is not named; use --group ID, or --shared-as G"
+    ),
+    (
+      "bridge evict till",
+      "cannot run 'bridge evict': 'till' is not a machine: a machine has 16 hexadecimal digits; "
+    ),
     ("bridge move bob --to till", "'till' is not a machine: a machine has 16 hexadecimal digits"),
-    ("bridge move bob", "cannot move 'bob': use --to M"),
-    ("bridge move", "the member is not named"),
-    ("queue tv --dead --purge", "cannot queue: --dead and --purge exclude each other"),
-    ("queue tv --older-than 1", "cannot queue: --older-than requires --purge"),
+    ("bridge move bob", "cannot move 'bob': the new home is not named; use --to M"),
+    ("bridge move", "cannot run 'bridge move': the member is not named; try 'wormhole help "),
+    (
+      "queue tv --dead --purge",
+      "cannot list or change a queue: --dead and --purge exclude each other; give one of them"
+    ),
+    ("queue tv --older-than 1", "cannot list or change a queue: --older-than requires --purge"),
+    ("queue", "cannot list or change a queue: NAME is missing; try 'wormhole help queue'"),
+    ("status more", "cannot show the status: unexpected argument 'more'; try "),
+    ("members more", "cannot list the members: unexpected argument 'more'; try "),
+    ("doctor more", "cannot check the container: unexpected argument 'more'; try "),
+    ("events more", "cannot print the events: unexpected argument 'more'; try "),
+    ("demo more", "cannot show the demonstration: unexpected argument 'more'; try "),
+    ("manual more", "cannot print the manual page: unexpected argument 'more'; try "),
+    ("help get more", "cannot print the help: unexpected argument 'more'; try "),
+    ("completions", "cannot print the completions: SHELL is missing; try "),
+    ("defaults read a b c", "cannot read defaults: unexpected argument 'c'; try "),
     ("status --interval 1", "cannot show the status: --interval requires --watch"),
     ("status --watch --interval 0.09", "cannot show the status: --interval is at least 0.1"),
     (

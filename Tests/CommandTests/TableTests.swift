@@ -65,6 +65,19 @@ import WormholeSyscalls
     }
   }
 
+  /// A verb of the command may be a noun, as status: an error has words in its place.
+  @Test func anErrorBeginsWithAVerb() {
+    let verbs: Set<Substring> = [
+      "put", "get", "watch", "update", "clear", "remove", "list", "send", "receive", "work",
+      "request", "reply", "wake", "lock", "coordinate", "post", "observe", "use", "set", "carry",
+      "show", "print", "dump", "restore", "check", "serve", "write",
+    ]
+    for verb in Table.wormhole.verbs {
+      let word = verb.action.prefix { $0 != " " }
+      #expect(verbs.contains(word), "cannot \(verb.action): ")
+    }
+  }
+
   @Test func whatHasToBeGivenIsMissed() {
     #expect(Verb.request.usage.hasPrefix("request --to PEER [VALUE] [--from NAME] "))
     #expect(

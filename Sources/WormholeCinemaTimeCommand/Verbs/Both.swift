@@ -16,7 +16,8 @@ extension Verb {
         + "both processes.",
       "Requires a terminal; 'run' writes lines of one side.",
     ],
-    [Example("cinematime --container office both", "the phone and the watch")]
+    [Example("cinematime --container office both", "the phone and the watch")],
+    action: "show both apps"
   ) { invocation in
     let screen = Screen(invocation.output)
     guard screen.isTerminal else {

@@ -35,7 +35,8 @@ extension Verb {
     [
       Example("cinematime --as watch tickets", "the tickets on the watch"),
       Example("cinematime --as watch tickets --sample", "the tickets in the watch's own list"),
-    ]
+    ],
+    action: "list the tickets"
   ) { invocation in
     if invocation.has(.sample) { return try invocation.ticketsOfSample() }
     let books = try invocation.books()
@@ -52,7 +53,8 @@ extension Verb {
         + "last \(Books.mostReturned). With --json, writes one object per line.",
       "Not with --sample, which stores the current tickets without their history.",
     ],
-    [Example("cinematime --as phone history", "all purchases and returns")]
+    [Example("cinematime --as phone history", "all purchases and returns")],
+    action: "print the history"
   ) { invocation in
     try invocation.refuseSample("the sample stores no history")
     for (ticket, deed) in try invocation.books().history {

@@ -36,7 +36,8 @@ extension Verb {
       "-integer": .init(.type, "json"), "-float": .init(.type, "json"),
       "-real": .init(.type, "json"), "-bool": .init(.type, "json", isTruth: true),
       "-boolean": .init(.type, "json", isTruth: true),
-    ]
+    ],
+    action: "use the settings"
   ) { invocation in
     let action: DefaultsAction = try invocation.word { "\($0) defaults: the actions are" }
     // A suite with an empty name would be shared by all callers that mean another name.
@@ -78,7 +79,9 @@ extension Invocation {
   }
 
   fileprivate func writeDefaults() throws -> Int32 {
-    guard let key else { throw Failure.usage("cannot write defaults: KEY is missing") }
+    guard let key else {
+      throw Failure.usage("cannot write defaults: KEY is missing; try 'wormhole help defaults'")
+    }
     let value = try givenValue(at: 3, for: key)
     let container = try open(create: true)
     try EnclosingLock.refuseChange(of: container, "write defaults")
@@ -151,7 +154,9 @@ extension Invocation {
 
   private func refuse(after most: Int) throws(Failure) {
     guard operands.count > most else { return }
-    throw .usage("cannot \(operands[0]) defaults: unexpected argument '\(operands[most])'")
+    throw .usage(
+      "cannot \(operands[0]) defaults: unexpected argument '\(operands[most])'; "
+        + "try 'wormhole help defaults'")
   }
 }
 

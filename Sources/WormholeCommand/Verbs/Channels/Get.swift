@@ -78,7 +78,7 @@ private enum PrintedForm: Equatable {
     case (false, false, let raw): self = .text(raw: raw)
     case (true, false, false): self = .object
     case (false, true, false): self = .plist
-    default: throw .usage("cannot get: --json, --plist and --raw exclude each other")
+    default: throw .usage("cannot get: --json, --plist and --raw exclude each other; use one")
     }
   }
 }

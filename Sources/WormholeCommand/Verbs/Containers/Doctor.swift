@@ -18,7 +18,8 @@ extension Verb {
     [
       Example("wormhole doctor", "check, and change nothing"),
       Example("wormhole doctor --repair", "repair without losing data, then check"),
-    ]
+    ],
+    action: "check the container"
   ) { invocation in
     let container = try invocation.open(create: false) { $0.isForReading = true }
     let progress = Progress(invocation.output)

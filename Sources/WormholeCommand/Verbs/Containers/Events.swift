@@ -28,7 +28,8 @@ extension Verb {
       Example("wormhole events --kind message --kind worker", "messages and workers only"),
       Example("wormhole events --format '%I %k %e %t'", "time, kind, event and name"),
       Example("wormhole events --json", "objects, for programs"),
-    ]
+    ],
+    action: "print the events"
   ) { invocation in
     let telling = try ItemOutput(invocation)
     let kinds = invocation.eventKinds

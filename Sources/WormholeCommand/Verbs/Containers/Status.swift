@@ -34,7 +34,8 @@ extension Verb {
       Example("wormhole status --watch", "the same, on a page that is kept up to date"),
       Example("wormhole status --locks", "who holds which lock, for how long"),
       Example("wormhole status --json", "an object, for programs"),
-    ]
+    ],
+    action: "show the status"
   ) { invocation in
     if invocation.has(.interval), !invocation.has(.redraw) {
       throw Failure.usage("cannot show the status: --interval requires --watch")

@@ -75,12 +75,13 @@ extension Verb {
         "wormhole bridge evict 0123456789abcdef --group cinema --token-file token",
         "give up a lost machine"),
       Example("wormhole bridge trial --messages 20000", "try it for six minutes, as root"),
-    ]
+    ],
+    action: "carry between machines"
   ) { invocation in
     guard !invocation.operands.isEmpty else { return try invocation.runBridge() }
     let action: BridgeAction = try invocation.word { "\($0) a bridge: the actions are" }
     if invocation.operands.count > 1, ![.move, .evict, .channel, .queue].contains(action) {
-      throw Failure.usage("unexpected argument '\(invocation.operands[1])'")
+      throw invocation.refusal("unexpected argument '\(invocation.operands[1])'")
     }
     switch action {
     case .run: return try invocation.runBridge()
@@ -263,15 +264,22 @@ extension Invocation {
 
   /// The second operand, which only some actions have.
   private func named(_ what: String) throws -> String {
-    guard operands.count == 2 else { throw Failure.usage("the \(what) is not named") }
+    guard operands.count == 2 else { throw refusal("the \(what) is not named") }
     return operands[1]
+  }
+
+  /// The error of an invalid command line with an action.
+  fileprivate func refusal(
+    _ cause: String, next: String = "try 'wormhole help bridge'"
+  ) -> Failure {
+    .usage("cannot run 'bridge \(operands[0])': \(cause); \(next)")
   }
 
   private func machineName(_ name: String) throws -> String {
     guard Incarnation(rawValue: name) != nil else {
-      throw Failure.usage(
-        "'\(name)' is not a machine: a machine has 16 hexadecimal digits, as 'wormhole bridge "
-          + "status' prints them")
+      throw refusal(
+        "'\(name)' is not a machine: a machine has 16 hexadecimal digits",
+        next: "list the machines with 'wormhole bridge status'")
     }
     return name
   }
@@ -279,7 +287,7 @@ extension Invocation {
   fileprivate func moveMember() throws -> Int32 {
     let member = try named("member")
     guard let to = value(.newHome) else {
-      throw Failure.usage("cannot move '\(member)': use --to M")
+      throw Failure.usage("cannot move '\(member)': the new home is not named; use --to M")
     }
     let machine = try machineName(to)
     let isMoved = try HomeMove.run(open(create: false), settings(), member, to: machine)
@@ -301,7 +309,7 @@ extension Invocation {
 
   private func groupName() throws -> String {
     guard let group = value(.sharedAs) ?? value(.group), !group.isEmpty else {
-      throw Failure.usage("the group is not named; use --group ID, or --shared-as G")
+      throw refusal("the group is not named", next: "use --group ID, or --shared-as G")
     }
     return group
   }

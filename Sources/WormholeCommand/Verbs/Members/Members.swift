@@ -18,7 +18,8 @@ extension Verb {
     [
       Example("wormhole members", "list all members"),
       Example("wormhole members --json", "one object per member, for programs"),
-    ]
+    ],
+    action: "list the members"
   ) { invocation in
     let container = try invocation.open(create: false) { $0.isForReading = true }
     let members = try container.members()

@@ -28,7 +28,8 @@ extension Verb {
       Example("wormhole watchconnectivity pair second", "switch the phone to another watch"),
       Example("wormhole watchconnectivity state", "print the state"),
     ],
-    heading: "Verbs for the drop-in modules"
+    heading: "Verbs for the drop-in modules",
+    action: "set the state of a phone"
   ) { invocation in
     let action: PairingAction = try invocation.word {
       "change the pairing by '\($0)': the actions are"

@@ -44,7 +44,8 @@ extension Verb {
       Example("wormhole queue watch --contexts", "list its contexts"),
       Example("wormhole queue watch --purge --older-than 1h", "cancel messages of earlier hours"),
       Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "deliver a dead letter again"),
-    ]
+    ],
+    action: "list or change a queue"
   ) { invocation in
     let name = invocation.operands[0]
     let action = try invocation.only(
@@ -79,7 +80,7 @@ extension Invocation {
     }
     guard try has(.ofQueue) || !container.isMember(name) else {
       throw Failure.usage(
-        "cannot queue: '\(name)' is a member and a queue; add --member or --queue")
+        "cannot choose a queue: '\(name)' is a member and a queue; add --member or --queue")
     }
     return container.peer(name).ofQueue
   }

@@ -28,7 +28,8 @@ extension Verb {
         "wormhole new two-sides ci --sources Shared --package ../wormhole",
         "write a package around the code in 'Shared'"),
       Example("wormhole new shim combine Sources/Combine", "write the shim of Combine"),
-    ]
+    ],
+    action: "write the sources"
   ) { invocation in
     let words = invocation.operands
     let kind: NewKind = try invocation.word(separator: " or ") { "write '\($0)': KIND must be" }
