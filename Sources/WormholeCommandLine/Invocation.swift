@@ -43,22 +43,30 @@ package struct Invocation: Sendable {
   ///
   /// A number is a quantity, of which `+5` is a usual form; a port is a name in digits, and has no
   /// sign.
-  package func number(_ option: Option, least: Int = 0) throws(Failure) -> Int? {
+  package func number(
+    _ option: Option, least: Int = 0, most: Int = .max
+  ) throws(Failure) -> Int? {
     guard let text = value(option) else { return nil }
-    guard let number = Int(text), number >= least else {
-      throw .usage(
-        "cannot use \(option.usage): '\(text)' is not a whole number of at least \(least)")
+    guard let number = Int(text), number >= least, number <= most else {
+      let range = most == .max ? "of at least \(least)" : "from \(least) to \(most)"
+      throw .usage("cannot use \(option.usage): '\(text)' is not a whole number \(range)")
     }
     return number
   }
 
   /// Returns a duration: a number of seconds, or a number with its unit.
-  package func seconds(_ option: Option) throws(Failure) -> Duration? {
+  ///
+  /// - Parameters:
+  ///   - range: the words after "duration" in the refusal, as in " above 0".
+  ///   - isInRange: whether the option may have the duration.
+  package func seconds(
+    _ option: Option, _ range: String = "", isInRange: (Duration) -> Bool = { _ in true }
+  ) throws(Failure) -> Duration? {
     guard let text = value(option) else { return nil }
-    guard let duration = Duration(text: text) else {
+    guard let duration = Duration(text: text), isInRange(duration) else {
       throw .usage(
-        "cannot use \(option.usage): '\(text)' is not a duration; use a number of seconds, or a "
-          + "unit as in 300ms, 5s, 2m, 1h or 1d")
+        "cannot use \(option.usage): '\(text)' is not a duration\(range); use a number of seconds, "
+          + "or a unit as in 300ms, 5s, 2m, 1h or 1d")
     }
     return duration
   }

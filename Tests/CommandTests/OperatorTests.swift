@@ -122,9 +122,12 @@ import WormholeSyscalls
     try check("wormhole put online yes --ttl 1h && wormhole get online", output: "yes\n")
     let object = try stage.run("wormhole get online --json").output
     #expect(object.contains(/"expiresAt":"[0-9]/))
-    try check(
-      "wormhole put online yes --ttl 0", 65,
-      errors: "wormhole: cannot put value into channel 'online': its time to live is not above 0\n")
+    for time in ["0", "abc"] {
+      try check(
+        "wormhole put online yes --ttl \(time)", 64,
+        errors: "wormhole: cannot use --ttl D: '\(time)' is not a duration above 0; use a number "
+          + "of seconds, or a unit as in 300ms, 5s, 2m, 1h or 1d\n")
+    }
     // The watcher is notified, however late it is started.
     try check(
       "wormhole put online soon --ttl 300ms && wormhole watch online --now --timeout 60 --prefix "
@@ -222,7 +225,8 @@ import WormholeSyscalls
     try check("wormhole lock x --timeout 60 --conflict-exit-code 3 -- sh -c 'exit 1'", 1)
     try check(
       "wormhole lock x --conflict-exit-code 256 -- true", 64,
-      errors: "wormhole: cannot use --conflict-exit-code N: the greatest exit status is 255\n")
+      errors: "wormhole: cannot use --conflict-exit-code N: '256' is not a whole number from 0 "
+        + "to 255\n")
   }
 
   @Test func quietHidesNoFailure() throws {

@@ -48,7 +48,13 @@ import WormholeSyscalls
     ("completions", "cannot print the completions: SHELL is missing; try "),
     ("defaults read a b c", "cannot read defaults: unexpected argument 'c'; try "),
     ("status --interval 1", "cannot show the status: --interval requires --watch"),
-    ("status --watch --interval 0.09", "cannot show the status: --interval is at least 0.1"),
+    (
+      "status --watch --interval 0.09",
+      "cannot use --interval D: '0.09' is not a duration of at least 0.1s; use "
+    ),
+    ("put online yes --ttl 0", "cannot use --ttl D: '0' is not a duration above 0; use "),
+    ("put online yes --ttl abc", "cannot use --ttl D: 'abc' is not a duration above 0; use "),
+    ("send --to tv --delay 31d x", "--delay D: '31d' is not a duration of at most 30d; "),
     (
       "receive --as tv --exec cat --files .",
       "cannot receive: --exec and --files exclude each other"

@@ -31,11 +31,13 @@ extension Verb {
     ]
   ) { invocation in
     let name = invocation.operands[0]
+    let expected = try invocation.number(.ifVersion)
+    let time = try invocation.seconds(.valueTtl, " above 0") { $0 > .zero }
     let value = try invocation.givenValueOrNumber(at: 1, for: name)
     let channel = try invocation.open(create: true).channel(name, of: PropertyListValue.self)
-    let (expected, durability) = (try invocation.number(.ifVersion), invocation.durability)
+    let durability = invocation.durability
     let version =
-      if let time = try invocation.seconds(.valueTtl) {
+      if let time {
         try channel.put(value, timeToLive: time, ifVersion: expected, durability: durability)
       } else {
         try channel.put(value, ifVersion: expected, durability: durability)

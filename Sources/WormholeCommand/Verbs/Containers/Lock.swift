@@ -123,11 +123,8 @@ extension Invocation {
   ///
   /// The status is not 1, which most programs use for their own failures.
   private func conflictStatus() throws(Failure) -> Int32 {
-    guard let status = try number(.conflictStatus) else { return ExitCode.tryAgain.rawValue }
-    guard status <= 255 else {
-      throw .usage("cannot use \(Option.conflictStatus.usage): the greatest exit status is 255")
-    }
-    return Int32(status)
+    let status = try number(.conflictStatus, most: 255)
+    return status.map { Int32($0) } ?? ExitCode.tryAgain.rawValue
   }
 }
 

@@ -40,10 +40,8 @@ extension Verb {
     if invocation.has(.interval), !invocation.has(.redraw) {
       throw Failure.usage("cannot show the status: --interval requires --watch")
     }
-    let interval = try invocation.seconds(.interval) ?? .seconds(2)
-    guard interval >= .milliseconds(100) else {
-      throw Failure.usage("cannot show the status: --interval is at least 0.1")
-    }
+    let given = try invocation.seconds(.interval, " of at least 0.1s") { $0 >= .milliseconds(100) }
+    let interval = given ?? .seconds(2)
     let container = try invocation.open(create: false) { $0.isForReading = true }
     guard invocation.has(.redraw) else {
       try invocation.writeStatus(container)

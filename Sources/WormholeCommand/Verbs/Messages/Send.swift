@@ -103,7 +103,8 @@ extension Invocation {
     var options = SendOptions()
     options.id = value(.id)
     options.timeToLive = try seconds(.ttl)
-    options.delay = try seconds(.delay)
+    // The limit of the library, whose error would be about a value.
+    options.delay = try seconds(.delay, " of at most 30d") { $0 <= .seconds(30 * 86_400) }
     options.isUrgent = has(.urgent)
     options.durability = has(.process) ? .process : .power
     options.kind = value(.kind)

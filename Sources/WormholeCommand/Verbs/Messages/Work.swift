@@ -48,10 +48,9 @@ extension Verb {
   ) { invocation in
     let name = invocation.operands[0]
     let line = invocation.value(.program) ?? ""
-    let parallel = try invocation.number(.parallel, least: 1) ?? 1
-    guard parallel <= 1000 else { throw Failure.usage("cannot work: --parallel is at most 1000") }
-    let limit = try invocation.seconds(.handlingDeadline) ?? .seconds(30)
-    guard limit > .zero else { throw Failure.usage("cannot work: --deadline is more than 0") }
+    let parallel = try invocation.number(.parallel, least: 1, most: 1000) ?? 1
+    let given = try invocation.seconds(.handlingDeadline, " above 0") { $0 > .zero }
+    let limit = given ?? .seconds(30)
     let (count, deadline) = try (
       invocation.number(.count, least: 1), invocation.deadline(.timeout)
     )
