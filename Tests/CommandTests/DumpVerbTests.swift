@@ -130,7 +130,7 @@ import WormholeSyscalls
     #expect(lines.filter { $0.contains(" 1 ") }.count == 5, "\(lines)")
     #expect(try stage.done("cat 'with name.txt.1'") == "a file")
     #expect(try stage.done("\(Self.other) queue till | cut -f 1") == "later\n")
-    let dead = try stage.done("\(Self.other) queue grave --dead | cut -f 1,4,6")
+    let dead = try stage.done("\(Self.other) queue grave --dead | cut -f 1,5,7")
     #expect(dead == "bad\t1\tthe command ended with status 3\n")
     let work = "work jobs --count 3 --timeout 60 --exec 'cat >>done'"
     #expect(try stage.done("\(Self.other) \(work); cat done") == "one\ntwo\nthree\n")

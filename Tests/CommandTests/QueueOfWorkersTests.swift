@@ -65,6 +65,22 @@ import WormholeSyscalls
     #expect(try stage.run("wormhole queue jobs --outcomes").output == "")
   }
 
+  /// A batch is one file, and one row.
+  @Test func aRowStatesTheNumberOfItsMessages() throws {
+    let stage = try Stage()
+    let sent = try stage.run(
+      "printf '1\\n2\\n3\\n' >in && wormhole send --to watch --lines <in "
+        + "&& wormhole send --to watch good")
+    #expect(sent.status == .exited(0), "\(sent.errors)")
+    #expect(try stage.run("wormhole queue watch | cut -f 5").output == "3\n1\n")
+    let damaged = try stage.run("cd hole/members/watch/inbox && echo damaged >\"$(ls | head -1)\"")
+    #expect(damaged.status == .exited(0), "\(damaged.errors)")
+    #expect(try stage.run("wormhole receive --as watch --count 1").output == "good\n")
+    #expect(try stage.run("wormhole queue watch --dead | cut -f 4").output == "3\n")
+    let object = try stage.run("wormhole queue watch --dead --json").output
+    #expect(object.contains(#""count":3,"#), "\(object)")
+  }
+
   /// Only the names of the messages are kept: about 70 bytes for each.
   @Test func aLongQueueIsListedWithLittleMemory() throws {
     let stage = try Stage()

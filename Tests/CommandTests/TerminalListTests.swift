@@ -36,11 +36,11 @@ import WormholeSyscalls
     try terminal.shows("the command ended with status 1")
     let lines = terminal.text.split(separator: "\r\n").map(String.init)
     try #require(lines.count == 2, "\(lines)")
-    let titles = ["ID", "FROM", "KIND", "ATTEMPTS", "SENT", "REASON"]
+    let titles = ["ID", "FROM", "KIND", "COUNT", "ATTEMPTS", "SENT", "REASON"]
     #expect(lines[0].split(separator: " ").map(String.init) == titles)
     let (header, row) = (Array(lines[0]), Array(lines[1]))
     let title = try #require(header.firstRange(of: Array("ATTEMPTS")))
-    #expect(row.firstIndex(of: "1") == title.upperBound - 1, "\(lines)")
+    #expect(row[title.upperBound - 1] == "1" && row[title.lowerBound] == " ", "\(lines)")
   }
 
   @Test func theNumberOfDeadLettersIsRed() throws {

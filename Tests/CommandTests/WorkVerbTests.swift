@@ -85,7 +85,7 @@ import WormholeSyscalls
       try stage.done("wormhole send --queue jobs --id a one; wormhole send --to jobs two") == "")
     let failing = try worker("--exec 'exit 3' --attempts 1")
     try eventually("the dead letter") {
-      try stage.done("wormhole queue jobs --queue --dead | cut -f1,4").contains("a\t1\n")
+      try stage.done("wormhole queue jobs --queue --dead | cut -f1,5").contains("a\t1\n")
     }
     #expect(try failing.errors.contains("not handled (attempt 1): the command ended with status 3"))
     try failing.child.send(.terminate)

@@ -22,8 +22,9 @@ extension Verb {
       "NAME is a member, or a queue of several workers. If NAME is both, --member or --queue "
         + "decides. A queue has no contexts, and no outcomes of its own: --queue excludes "
         + "--contexts, --outcomes and --remove-outcomes.",
-      "With --dead, lists the dead letters: ID, sender, kind, number of failed attempts, time of "
-        + "sending, and reason. A dead letter stays until it is retried or discarded.",
+      "With --dead, lists the dead letters: ID, sender, kind, number of messages, number of failed "
+        + "attempts, time of sending, and reason. A dead letter stays until it is retried or "
+        + "discarded.",
       "With --contexts, lists the contexts set for NAME, the latest of each sender: sender, "
         + "state (received or waiting), kind, value, and time.",
       "With --cancel, cancels a waiting message; its sender is notified, if the sender requested "
@@ -95,7 +96,7 @@ extension Invocation {
     var listing: Listing
     if has(.dead) {
       listing = Listing(
-        output, ["ID", "FROM", "KIND", "ATTEMPTS", "SENT", "REASON"], numbers: [3])
+        output, ["ID", "FROM", "KIND", "COUNT", "ATTEMPTS", "SENT", "REASON"], numbers: [3, 4])
       for letter in try peer.deadLetters { try output.write(letter, to: name, &listing) }
     } else if has(.contexts) {
       listing = Listing(output, ["FROM", "STATE", "KIND", "VALUE", "SENT"])
@@ -193,7 +194,7 @@ extension Output {
     guard isJSON else {
       return try listing.add(
         columns: [
-          letter.id, letter.from, letter.kind, "\(letter.attempts)",
+          letter.id, letter.from, letter.kind, "\(letter.count)", "\(letter.attempts)",
           letter.sentAt.flatMap { DateText.format($0) }, letter.reason,
         ])
     }
