@@ -62,9 +62,10 @@ extension Invocation {
     return given.first
   }
 
-  /// Refuses any of the others without the option.
-  func require(_ option: Option, for others: [Option]) throws(Failure) {
-    guard !has(option), let other = others.first(where: has) else { return }
-    throw .usage("cannot \(verb.action): --\(other.name) requires --\(option.name)")
+  /// Refuses any of the others without one of the options.
+  func require(_ options: Option..., for others: [Option]) throws(Failure) {
+    guard !options.contains(where: has), let other = others.first(where: has) else { return }
+    let required = options.map { "--\($0.name)" }.joined(separator: " or ")
+    throw .usage("cannot \(verb.action): --\(other.name) requires \(required)")
   }
 }

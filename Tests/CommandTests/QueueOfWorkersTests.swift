@@ -81,6 +81,49 @@ import WormholeSyscalls
     #expect(object.contains(#""count":3,"#), "\(object)")
   }
 
+  @Test func allDeadLettersAreRemovedAtOnce() throws {
+    let stage = try Stage()
+    let made = try stage.run(
+      """
+      for kind in A A B; do wormhole send --to grave --kind $kind x; done
+      wormhole send --to grave --id good fine
+      wormhole receive --as grave --attempts 1 --count 1 --quiet --exec '[ $(cat) = fine ]'
+      wormhole send --to grave waiting
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    #expect(try stage.run("wormhole queue grave --dead | cut -f 3").output == "A\nA\nB\n")
+    let discard = "wormhole queue grave --discard-all"
+    let recent = try stage.run("\(discard) --older-than 1h --verbose")
+    #expect(recent.errors.contains("0 messages were discarded"), "\(recent.errors)")
+    let kind = try stage.run("\(discard) --kind A --json")
+    #expect(kind.output.contains(#""count":2"#) && kind.output.contains("discarded"))
+    #expect(try stage.run("wormhole queue grave --dead | cut -f 3").output == "B\n")
+    let rest = try stage.run("\(discard) --verbose")
+    #expect(rest.errors.contains("1 message was discarded"), "\(rest.errors)")
+    #expect(try stage.run("ls hole/members/grave/dead").output == "")
+    #expect(try stage.run("wormhole queue grave | cut -f 2").output == "waiting\n")
+    let both = try stage.run("\(discard) --purge")
+    #expect(both.status == .exited(64))
+  }
+
+  @Test func aDeadLetterThatCannotBeRemovedIsReportedAfterTheOthers() throws {
+    let stage = try Stage()
+    let made = try stage.run(
+      """
+      for id in a b c; do wormhole send --to grave --id $id x; done
+      wormhole send --to grave fine
+      wormhole receive --as grave --attempts 1 --count 1 --quiet --exec '[ $(cat) = fine ]'
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    let discard = try stage.run(
+      "wormhole queue grave --discard-all --json",
+      environment: ["WORMHOLE_FAULTS=unlink~/dead/:before:fail=EIO"])
+    #expect(discard.status != .exited(0))
+    #expect(discard.output.contains(#""count":2"#), "\(discard.output)")
+    #expect(discard.errors.contains("cannot discard message 'a'"), "\(discard.errors)")
+    #expect(try stage.run("wormhole queue grave --dead | cut -f 1").output == "a\n")
+  }
+
   /// Only the names of the messages are kept: about 70 bytes for each.
   @Test func aLongQueueIsListedWithLittleMemory() throws {
     let stage = try Stage()

@@ -36,7 +36,10 @@ import WormholeSyscalls
       "queue tv --dead --purge",
       "cannot list or change a queue: --dead and --purge exclude each other; give one of them"
     ),
-    ("queue tv --older-than 1", "cannot list or change a queue: --older-than requires --purge"),
+    (
+      "queue tv --older-than 1",
+      "cannot list or change a queue: --older-than requires --purge or --discard-all"
+    ),
     ("queue", "cannot list or change a queue: NAME is missing; try 'wormhole help queue'"),
     ("status more", "cannot show the status: unexpected argument 'more'; try "),
     ("members more", "cannot list the members: unexpected argument 'more'; try "),

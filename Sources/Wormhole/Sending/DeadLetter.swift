@@ -67,10 +67,48 @@ extension Peer {
   /// - Returns: whether a dead letter had the id.
   public func discard(id: String) throws(WormholeError) -> Bool {
     try endDeadLetters(id, "discard message") { (file, home) throws(Errno) in
-      guard try home.discard(file.text) else { return false }
-      _ = try? home.remove(file.fileName, from: .files)
-      return true
+      try discardLetter(file, in: home)
     }
+  }
+
+  /// Removes the dead letters permanently.
+  ///
+  /// The remaining letters are removed after a failure, too.
+  ///
+  /// - Parameters:
+  ///   - kind: only letters of this kind; nil for all.
+  ///   - age: only letters that were sent at least so long ago; nil for all.
+  /// - Returns: the number of removed messages, and the first error.
+  package func discardAll(
+    kind: String? = nil, olderThan age: Duration? = nil
+  ) throws(WormholeError) -> (count: Int, failure: WormholeError?) {
+    guard let home = try container.storage.existingMember(name, in: folder) else { return (0, nil) }
+    let filter = PurgeFilter(kind, age, home, container)
+    let files = try naming("list dead letters of", name, at: home) { () throws(Errno) in
+      try home.names(in: .dead) { MessageName($0) }
+    }
+    var count = 0
+    var failure: WormholeError?
+    for file in files.sorted() {
+      do throws(WormholeError) {
+        guard try filter.includes(file.text, in: .dead),
+          try naming("discard message", file.id, at: home, discardLetter(file, in: home))
+        else { continue }
+        count += file.count
+        removeReason(of: file, in: home)
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    return (count, failure)
+  }
+
+  private func discardLetter(
+    _ file: MessageName, in home: MemberDirectory
+  ) throws(Errno) -> Bool {
+    guard try home.discard(file.text) else { return false }
+    _ = try? home.remove(file.fileName, from: .files)
+    return true
   }
 
   private func endDeadLetters(

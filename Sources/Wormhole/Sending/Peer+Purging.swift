@@ -80,10 +80,10 @@ extension Peer {
   }
 }
 
-/// Decides which waiting messages are purged.
-private struct PurgeFilter {
+/// Decides which waiting messages or dead letters are removed.
+struct PurgeFilter {
   private let kind: String?
-  /// The latest time of sending of a purged message; nil for any time.
+  /// The latest time of sending of a removed message; nil for any time.
   private let latest: Date?
   private let reader: QueuedMessageReader
 

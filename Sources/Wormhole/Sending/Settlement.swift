@@ -191,7 +191,8 @@ struct Settlement: Sendable {
           + "in the queue",
         hint:
           "list the dead letters with 'wormhole queue \(home.name.shellWord) --dead', and retry "
-          + "or discard each with '--retry ID' or '--discard ID'")
+          + "or discard each with '--retry ID' or '--discard ID', or discard all with "
+          + "'--discard-all'")
     }
     try storeReason(name, attempts: attempts, reason)
   }

@@ -127,7 +127,8 @@ extension MemberDirectory {
           (
             "its queue contains dead letters",
             "list the dead letters with 'wormhole queue \(name.shellWord) --dead', and retry "
-              + "or discard each with '--retry ID' or '--discard ID'"
+              + "or discard each with '--retry ID' or '--discard ID', or discard all with "
+              + "'--discard-all'"
           )
         case .files:
           (

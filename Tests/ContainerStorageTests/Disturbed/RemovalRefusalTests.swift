@@ -39,7 +39,7 @@ import WormholeSyscalls
     try expectRefusal(
       for: .dead, "its queue contains dead letters",
       "list the dead letters with 'wormhole queue a --dead', and retry or discard each with "
-        + "'--retry ID' or '--discard ID'")
+        + "'--retry ID' or '--discard ID', or discard all with '--discard-all'")
     try expectRefusal(
       for: .files, "its directory contains files of messages",
       "run 'wormhole doctor', which names the files and the remedy")

@@ -10,8 +10,8 @@ extension Verb {
     "queue", "list a member's unhandled messages",
     [Operand("NAME", .one, .names(.members))],
     [
-      .dead, .contexts, .cancel, .retry, .discard, .purge, .kind, .olderThan, .outcomes, .clear,
-      .ofMember, .ofQueue,
+      .dead, .contexts, .cancel, .retry, .discard, .discardAll, .purge, .kind, .olderThan,
+      .outcomes, .clear, .ofMember, .ofQueue,
     ],
     [
       "Writes a line for each claimed or waiting message, in the order of delivery, separated by "
@@ -32,8 +32,10 @@ extension Verb {
         + "in time. Exits with 1 if the message no longer waits. With --retry, moves a dead letter "
         + "back to the queue, and with --discard, removes a dead letter; both exit with 1 if the "
         + "dead letter does not exist.",
-      "With --purge, cancels all waiting messages, with --kind those of a kind, and with "
-        + "--older-than those that were sent at least so long ago. Claimed messages stay.",
+      "With --purge, cancels all waiting messages, and with --discard-all, removes all dead "
+        + "letters; with --kind those of a kind, and with --older-than those that were sent at "
+        + "least so long ago. Claimed messages stay. A dead letter that cannot be removed is "
+        + "reported after the others are removed.",
       "With --outcomes, lists the pending outcomes of messages that NAME has sent, which NAME "
         + "has not received yet: ID, receiver, kind, number of messages, and outcome. With "
         + "--remove-outcomes, removes the pending outcomes, and NAME never receives them.",
@@ -45,14 +47,17 @@ extension Verb {
       Example("wormhole queue watch --contexts", "list its contexts"),
       Example("wormhole queue watch --purge --older-than 1h", "cancel messages of earlier hours"),
       Example("wormhole queue watch --retry 3f9a0c11d2e84b67", "deliver a dead letter again"),
+      Example(
+        "wormhole queue watch --discard-all --older-than 30d", "remove old dead letters"),
     ],
     action: "list or change a queue"
   ) { invocation in
     let name = invocation.operands[0]
     let action = try invocation.only(
-      of: [.dead, .contexts, .cancel, .retry, .discard, .purge, .outcomes, .clear])
-    try invocation.require(.purge, for: [.kind, .olderThan])
+      of: [.dead, .contexts, .cancel, .retry, .discard, .discardAll, .purge, .outcomes, .clear])
+    try invocation.require(.purge, .discardAll, for: [.kind, .olderThan])
     if invocation.has(.purge) { return try invocation.purge(name) }
+    if invocation.has(.discardAll) { return try invocation.discardAll(of: name) }
     if invocation.has(.clear) {
       let peer = try invocation.addressee(name, in: try invocation.open(create: false))
       let count = try peer.removePendingOutcomes()
@@ -123,6 +128,16 @@ extension Invocation {
     let count = try addressee(name, in: try open(create: false)).purge(kind: kind, olderThan: age)
     output.explain(count == 1 ? "1 message was cancelled" : "\(count) messages were cancelled")
     try output.ofDone.write(end: "cancelled", to: name, count: count)
+    return 0
+  }
+
+  fileprivate func discardAll(of name: String) throws -> Int32 {
+    let (kind, age) = (value(.kind), try seconds(.olderThan))
+    let peer = try addressee(name, in: try open(create: false))
+    let (count, failure) = try peer.discardAll(kind: kind, olderThan: age)
+    output.explain(count == 1 ? "1 message was discarded" : "\(count) messages were discarded")
+    try output.ofDone.write(end: "discarded", to: name, count: count)
+    if let failure { throw failure }
     return 0
   }
 
@@ -291,4 +306,5 @@ extension Option {
   static let purge = Option("purge", nil, "cancel the waiting messages")
   static let olderThan = Option("older-than", .any("D"), "time since the messages were sent")
   static let discard = Option("discard", .found("ID", Names.deadLetters), "dead letter to remove")
+  static let discardAll = Option("discard-all", nil, "remove the dead letters")
 }
