@@ -155,6 +155,34 @@ import WormholeSyscalls
     #expect(isAsQuick)
   }
 
+  /// Tasks occupy all threads but one, and this thread still notifies the listeners.
+  @Test func longTasksLeaveAThreadThatNotifies() throws {
+    let watcher = Watcher()
+    let directory = try folder.make("d")
+    let (accepted, running, isOver) = (Heard<Bool>(), Heard<Int>(), Monitor(false))
+    let watch = try watcher.watch(directory, .created) { _ in
+      let isAccepted = watcher.afterwards {
+        running.add(1)
+        let _: Void? = isOver.wait(until: nil) { $0 ? () : nil }
+      }
+      accepted.add(isAccepted)
+    }
+    defer {
+      isOver.signal { $0 = true }
+      watch.stop()
+    }
+    let most = WatcherCrew.limit - 1
+    for number in 1...(most + 2) {
+      _ = try directory.open("\(number)", [.writeOnly, .create], mode: 0o600)
+      #expect(throws: Never.self) {
+        try accepted.wait("notice \(number)") { $0.count == number }
+      }
+      guard accepted.count == number else { return }
+      try running.wait("the tasks") { $0.count == min(number, most) }
+    }
+    #expect(accepted.all == [true, true, true, false, false])
+  }
+
   // MARK: Lost watches, and how they are found again
 
   @Test func aRemovedDirectoryIsWatchedAnew() throws {

@@ -41,7 +41,8 @@ package final class Watcher: Sendable {
   /// The time until inotify is tried again for polled listeners.
   static let upgradeInterval = Duration.seconds(5)
 
-  private init() {}
+  /// For ``shared``, and for a test that needs all threads of a watcher.
+  init() {}
 
   /// The number of signals to check again without a notice of a change.
   package var rescanCount: Int { rescans.load(ordering: .relaxed) }
