@@ -114,17 +114,27 @@ extension Inspection {
 
   /// The remedy for a value that cannot be recovered.
   private static func advice(for path: String) -> String {
-    let suite = "system/\(Container.Folder.suitePrefix)"
     if path == "system/epoch" {
       return "end all programs of the container, and move \(path) away"
     }
-    if path.begins(with: suite),
-      let name = EscapedName.unescape(String(path.dropFirst(suite.count)))
-    {
-      return "remove all settings with 'wormhole defaults delete \(name.shellWord)'; "
+    if let suite = suite(at: path) {
+      return "remove all settings with 'wormhole defaults delete \(suite.shellWord)'; "
         + "the file moves to damaged/"
     }
     return "put a new value; the damaged file moves to damaged/"
+  }
+
+  /// The suite whose settings are in the directory; nil for another directory.
+  ///
+  /// The file name is the escaped form of the prefix and the suite together: a suite that begins
+  /// with a dot has no escaped dot there.
+  private static func suite(at path: String) -> String? {
+    let (folder, prefix) = ("\(Container.Folder.system.rawValue)/", Container.Folder.suitePrefix)
+    guard path.begins(with: folder + prefix) else { return nil }
+    let file = String(path.dropFirst(folder.count))
+    return EscapedName.unescape(file, allowance: prefix.utf8.count).map { name in
+      String(Substring(name.utf8.dropFirst(prefix.utf8.count)))
+    }
   }
 
   private mutating func inspectLocks(_ locks: OpenDirectory, _ path: String) throws(Errno) {

@@ -110,6 +110,23 @@ import WormholeSyscalls
     #expect(try severities() == [.problem])
   }
 
+  /// A person pastes the command of the advice into a shell.
+  @Test(arguments: [
+    ("app", "app"), ("my tv", "'my tv'"), ("it's", "'it'\\''s'"), (".hidden", ".hidden"),
+  ])
+  func theAdviceForADamagedSuiteIsACommandForThisSuite(_ suite: String, _ word: String) throws {
+    let slot = try container.slot(prefix: Container.Folder.suitePrefix, suite)
+    try container.root.descriptor.makeDirectory(slot.path, mode: 0o700)
+    let path = slot.path + "/value.plist"
+    try container.root.descriptor.open(path, .writeOnlyNew, mode: 0o600).write("damaged")
+    let found = try container.inspect().filter { $0.subject == path }
+    #expect(
+      found.map(\.advice) == [
+        "remove all settings with 'wormhole defaults delete \(word)'; "
+          + "the file moves to damaged/"
+      ])
+  }
+
   /// A container may have more accesses than a person can read.
   @Test func ofManyAccessesOnlyTheFirstAreTold() throws {
     let room = try AccessDirectory(container)
