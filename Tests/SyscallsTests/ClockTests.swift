@@ -13,6 +13,24 @@ import Testing
     #expect(Clocks.bootOffset(in: text) == offset)
   }
 
+  /// The standard library reads the same clocks of the kernel.
+  @Test func theClocksAdvanceAsThoseOfTheStandardLibrary() {
+    func advances(_ own: () -> Duration, as clock: some Clock<Duration>) -> Bool {
+      let first = (before: clock.now, own: own(), after: clock.now)
+      // A wait would use the clock under test.
+      while first.after.duration(to: clock.now) < .milliseconds(20) {}
+      let last = (before: clock.now, own: own(), after: clock.now)
+      let time = last.own - first.own
+      return time >= first.after.duration(to: last.before)
+        && time <= first.before.duration(to: last.after)
+    }
+    let isMonotonic = advances(
+      { Instant.now - Instant(nanoseconds: 0) }, as: SuspendingClock())
+    #expect(isMonotonic)
+    let isSinceBoot = advances({ Duration.nanoseconds(Clocks.sinceBoot) }, as: ContinuousClock())
+    #expect(isSinceBoot)
+  }
+
   @Test func aTickMoreOrLessIsTheSameStart() throws {
     let status = try #require(ProcessStatus(of: Processes.current))
     for ticks in [status.started - 1, status.started, status.started + 1] {
