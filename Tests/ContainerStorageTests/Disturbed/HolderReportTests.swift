@@ -108,6 +108,23 @@ import Testing
     watch.stop()
   }
 
+  /// The kernel allows each user a limited number of watches.
+  @Test func aDirectoryIsWatchedOnlyAsLongAsAListenerForOneNameIsThere() throws {
+    let notices = try container.folder(.notices)
+    let watch = try NamedWatch(
+      container, ["notices"], .closedAfterWriting, name: "n"
+    ) { _ in }
+    func isWatched() throws -> Bool {
+      try watchMasks(of: notices.descriptor).contains { $0.contains(.closedAfterWriting) }
+    }
+    #expect(try isWatched())
+    watch.stop()
+    // While another listener of the process is being registered, the kernel's watch stays.
+    #expect(throws: Never.self) {
+      try eventually("the kernel's watch has ended") { try !isWatched() }
+    }
+  }
+
   /// The mode explains why a directory cannot be opened; without such a reason the error stays.
   @Test func aDirectoryThatCannotBeOpenedIsExplainedByItsMode() throws {
     let location = try ContainerLocation(
