@@ -127,6 +127,21 @@ import WormholeSyscalls
     #expect(try meeting.names("queues/jobs/claimed").count == 1)
   }
 
+  /// A worker that leaves removes the directory of its claims first, and may be killed before it
+  /// removes its own.
+  @Test func aWorkerWithoutADirectoryOfClaimsKeepsNoFile() throws {
+    try queue.send(1, .quick())
+    let names = try meeting.names("queues/jobs/inbox").compactMap { MessageName($0) }
+    let name = try #require(names.first)
+    let home = try home()
+    #expect(try home.remove(name.text, from: .inbox))
+    _ = try meeting.folder("queues/jobs/files").open(name.fileName, .writeOnlyNew, mode: 0o600)
+    let (worker, presence) = try home.makeWorker(deadline: nil)
+    presence.release()
+    try meeting.folder("queues/jobs/workers/\(worker.escaped)").removeDirectory("claimed")
+    #expect(try home.sweepFiles { MessageName.messages(ofFile: $0) } == [name.fileName])
+  }
+
   /// A worker may have messages in a directory that this user may not read: no file of a message is
   /// removed, and the queue does not move.
   @Test(arguments: ["", "/claimed"])
