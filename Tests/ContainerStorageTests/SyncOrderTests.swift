@@ -186,11 +186,14 @@ import WormholeSyscalls
     #expect(try slot.number() == 4)
   }
 
-  /// A put that does not ask for .power reports no error; the next put tries again.
-  @Test func aNameThatCouldNotBeSyncedIsSyncedByTheNextPut() throws {
-    let rule = FaultRule(.fsync, number: 2, .fail(.inputOutput))
+  /// A put that does not ask for .power reports no error; the next put tries again, for the name of
+  /// the value and for the name of the channel.
+  @Test(arguments: [2, 3])
+  func aNameThatCouldNotBeSyncedIsSyncedByTheNextPut(_ number: Int) throws {
+    let rule = FaultRule(.fsync, number: number, .fail(.inputOutput))
     let first = try FaultPoints.with([rule]) { try slot.add() }
-    #expect(Self.steps(first) == ["fsync next", "fsync n"])
+    let steps = ["fsync next", "fsync n", "fsync channels"]
+    #expect(Self.steps(first) == Array(steps.prefix(number)))
     #expect(Self.steps(try FaultPoints.with { try slot.add() }) == ["fsync n", "fsync channels"])
     #expect(Self.steps(try FaultPoints.with { try slot.add() }) == [])
     #expect(try slot.number() == 3)
@@ -258,6 +261,31 @@ import WormholeSyscalls
         "fsync next",
       ])
     #expect(try other().number() == 2)
+  }
+
+  /// Without its name, a power cut takes the whole channel, with the later values.
+  @Test func aChannelWhoseNameCouldNotBeSyncedIsSyncedByTheNextPut() throws {
+    let rule = FaultRule(.fsync, number: 3, .fail(.inputOutput))
+    var failure: WormholeError?
+    FaultPoints.with([rule]) {
+      failure = #expect(throws: WormholeError.self) { try slot.add(durability: .power) }
+    }
+    #expect(failure?.code == .notDurable)
+    let next = try FaultPoints.with { try slot.add(durability: .power) }
+    #expect(Self.steps(next).contains("fsync channels"), "\(next)")
+  }
+
+  /// After a power cut without the file, two machines would decide on the channel.
+  @Test func aHomeWhoseNameCouldNotBeSyncedIsAnError() throws {
+    let home = ChannelHome(machine: "away")
+    let rule = FaultRule(.fsync, path: "/channels/n", .fail(.inputOutput))
+    var failure: WormholeError?
+    FaultPoints.with([rule]) {
+      failure = #expect(throws: WormholeError.self) { try slot.setHome(home) }
+    }
+    #expect(failure?.errno == Errno.inputOutput.rawValue)
+    let next = try FaultPoints.with { try slot.setHome(home) }
+    #expect(Self.steps(next).suffix(2) == ["fsync n", "fsync channels"], "\(next)")
   }
 
   @Test(arguments: [(Errno.inputOutput, 2), (.noSpace, 1)])
