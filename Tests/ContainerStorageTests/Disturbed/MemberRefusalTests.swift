@@ -145,6 +145,30 @@ import WormholeSyscalls
     #expect(try container.guestNames() == [])
   }
 
+  /// Until a beginning guest has its presence, a sweeper takes the guest for dead; a directory that
+  /// cannot be removed at once stays in `staging/`.
+  @Test func aGuestWhoseDirectoryIsMovedAwayGetsAnother() throws {
+    let (made, pause) = (Heard<String>(), FaultPause())
+    let rule = FaultRule(.ofdquery, path: "/guests/", .pause(pause))
+    let maker = try Thread("maker") { [container] in
+      FaultPoints.with([rule]) {
+        guard let guest = try? container.makeGuest() else { return }
+        made.add(guest.home.escaped)
+        guest.presence.release()
+      }
+    }
+    try eventually("the presence is about to be taken") { pause.isReached }
+    var swept = 0
+    try FaultPoints.with([FaultRule(.unlink, persistent: true, .fail(.inputOutput))]) {
+      swept = try container.sweepGuests()
+    }
+    pause.open()
+    maker.join()
+    #expect(swept == 1)
+    #expect(made.count == 1)
+    #expect(try container.guestNames() == made.all)
+  }
+
   /// The file with the reason of a damaged value is no value, and a channel without one takes no
   /// space.
   @Test func theUsedSpaceIsThatOfTheValues() throws {
