@@ -159,7 +159,8 @@ import WormholeSyscalls
   /// - Returns: the number of free names, and the stream afterwards.
   private func giveUp(changes: Int) throws -> (count: Int, log: [HubMessage]) {
     let server = try LyingServer(seed: 1, lies: .none)
-    let home = HubMessage("whs.0.g.m.bob", Home.bytes(Self.lost))
+    let text = #"{"machine":"\#(Self.lost)","before":["\#(Self.away)"]}"#
+    let home = HubMessage("whs.0.g.m.bob", Array(text.utf8))
     server.stored = "whs."
     server.log = [record(Self.lost, nil), home]
     var left = changes
@@ -184,6 +185,17 @@ import WormholeSyscalls
     let last = try #require(log.last)
     #expect(last.subject == "whs.0.g.m.bob")
     #expect(try JSONPropertyList.decode(last.payload)["machine"]?.stringValue == "")
+  }
+
+  /// A lost machine that reappears and a former home may still hand on messages: the next home
+  /// accepts messages of the member from the machines that the record names.
+  @Test func theRecordOfAFreeNameKeepsTheLostMachineAndTheHomesBefore() throws {
+    let last = try #require(try giveUp(changes: 0).log.last)
+    #expect(last.subject == "whs.0.g.m.bob")
+    let free = try JSONPropertyList.decode(last.payload)
+    #expect(free["machine"]?.stringValue == "")
+    let before = free["before"]?.arrayValue?.compactMap(\.stringValue)
+    #expect(before == [Self.lost, Self.away])
   }
 
   @Test func recordsThatKeepChangingEndTheCommand() throws {
