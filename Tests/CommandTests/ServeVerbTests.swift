@@ -47,6 +47,22 @@ import WormholeSyscalls
     #expect(ended.events.contains("lock press: free"))
   }
 
+  /// The claims of a queue are in the directories of its workers.
+  @Test func aMessageThatAWorkerHandlesIsShownAsClaimed() throws {
+    let page = try ServedPage()
+    let jobs = page.container.queue("jobs", of: String.self)
+    try jobs.send("one")
+    try page.state("the message waits") { $0.row("queues", "jobs")?["waiting"] == 1 }
+    let worker = try jobs.callers(handlingDeadline: nil)
+    defer { worker.stop() }
+    let message = try #require(worker.next(until: .now + patience))
+    // One rename makes a waiting message a claimed one, and the page reads in this order.
+    let state = try page.state("no message waits") { $0.row("queues", "jobs")?["waiting"] == 0 }
+    #expect(state.row("queues", "jobs")?["claimed"] == 1)
+    try message.acknowledge()
+    try page.state("no message is claimed") { $0.row("queues", "jobs")?["claimed"] == 0 }
+  }
+
   /// A list that the system refuses is not an empty one.
   @Test func whatCannotBeReadIsNotShownAsEmpty() throws {
     let page = try ServedPage(
