@@ -136,6 +136,22 @@ import WormholeSyscalls
     #expect(heard.all == [String](repeating: "changed", count: changes))
   }
 
+  /// The suite was made after the start, so its first settings are events.
+  @Test func theSettingsOfANewSuiteWhoseWatchWasRefusedAreReported() throws {
+    let folder = try TemporaryDirectory()
+    try SharedContainer(directory: folder.path).defaults("cinema").set(1, forKey: "rows")
+    let feed = feed(try SharedContainer(directory: folder.path), .setting)
+    defer { feed.stop() }
+    let rule = FaultRule(
+      .open, path: "/defaults.cinema", persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { feed.watchSuite("cinema", isOld: false) }
+    #expect(feed.state.withLock { $0.unwatchedSuites } == ["cinema": false])
+    #expect(heard.all == [])
+    feed.checkSuites()
+    try heard.wait("the setting") { !$0.isEmpty }
+    #expect(heard.all == ["changed"])
+  }
+
   /// No further notice comes of the change whose reading was refused.
   @Test func aSettingWhoseReadingIsRefusedIsReadLater() throws {
     let folder = try TemporaryDirectory()

@@ -100,7 +100,7 @@ extension EventFeed {
   /// Watches a suite; a watch that the system refuses is tried again.
   ///
   /// - Parameter isOld: whether the suite was there at the start: its settings are no events.
-  private func watchSuite(_ suite: String, isOld: Bool) {
+  func watchSuite(_ suite: String, isOld: Bool) {
     guard state.withLock({ $0.suites[suite] == nil }) else { return }
     do throws(WormholeError) {
       let slot = try container.storage.slot(.system, Container.Folder.suitePrefix + suite)
@@ -148,7 +148,7 @@ extension EventFeed {
   }
 
   /// Checks the suites that could not be watched or read.
-  private func checkSuites() {
+  func checkSuites() {
     let (unwatched, unread) = state.withLock { state in
       (state.unwatchedSuites, exchange(&state.unreadSuites, with: []))
     }
