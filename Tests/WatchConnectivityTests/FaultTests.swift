@@ -58,6 +58,8 @@ import WormholeSyscalls
     try sides.pairing.setInRange(true)
     try sides.activate()
     try eventually("it receives") { sides.watch.connection?.reception?.isStopped == false }
+    // A late notice of the first state would start the reception without a second attempt.
+    sides.watch.state.withLock { $0.opened }?.watching.stop()
     fault([pairingIsUnreadable], in: sides.watch) { watch in
       watch.connection?.keep(Reception?.none)
       watch.review()
