@@ -154,6 +154,28 @@ import WormholeSyscalls
     hearing.stop()
   }
 
+  /// New items that take the place of late ones are limited by bytes as well.
+  ///
+  /// The queue still has the turns of the late items, so the new ones need no turns of their own.
+  @Test func theBytesAfterLateItemsAreLimited() throws {
+    let (queue, record) = (DispatchQueue(label: "busy"), MadeRequest())
+    let heard = Heard<String>()
+    // Two of the items fit.
+    let calls = LiveCalls<Request>(on: queue, mostBytes: 25_000) { heard.add($0.kind) }
+    func add(_ kind: String, within time: Duration) throws -> Bool {
+      let one = try Request(
+        made: large, from: nil, kind: kind, headers: [:], timeLeft: time, record)
+      return calls.add(one, one.core)
+    }
+    queue.suspend()
+    for number in 1...2 { #expect(try add("late \(number)", within: .zero)) }
+    for number in 1...2 { #expect(try add("new \(number)", within: .seconds(600))) }
+    #expect(try !add("one too many", within: .seconds(600)))
+    queue.resume()
+    queue.sync {}
+    #expect(heard.all == ["new 1", "new 2"])
+  }
+
   /// The first of two handlers takes longer than the message's time.
   @Test func noFurtherHandlerIsCalledAfterTheDeadline() throws {
     let pair = try pair()
