@@ -22,8 +22,11 @@ import WormholeSyscalls
   }
 
   /// Lends a message as a carrier does with what arrives; returns its name here.
-  private func lend(_ number: Int, attempt: Int = 1) throws -> MessageName {
-    try meeting.container.queue("source", of: Int.self).send(number, .quick())
+  private func lend(
+    _ number: Int, attempt: Int = 1, key: String? = nil
+  ) throws -> MessageName {
+    try meeting.container.queue("source", of: Int.self).send(
+      number, .quick { $0.orderingKey = key })
     let inbox = try meeting.folder("queues/source/inbox")
     let file = try #require(try inbox.names().first)
     let sent = try #require(MessageName(file))
@@ -106,6 +109,25 @@ import WormholeSyscalls
     #expect(look.held.compactMap { $0["number"]?.intValue } == [4])
     #expect(numbers(look.ended) == [1, 2, 3])
     #expect(look.ended.map(\.end) == [.failed, .failed, .failed])
+    presence.release()
+  }
+
+  /// The first message of a key is another worker's, and the second one waits for its end.
+  @Test func theWorkersOfThisMachineKeepTheOrderOfAKey() throws {
+    let presence = try claim(lend(1, key: "seat"))
+    let second = try lend(2, key: "seat")
+    _ = try lend(3, key: "row")
+    let heard = Heard<Int>()
+    let callers = try meeting.container.queue("jobs", of: Int.self).callers(handlingDeadline: nil)
+    let working = try Thread("working") {
+      _ = callers.handle { heard.add(try $0.value()) }
+    }
+    // A worker tries the messages in their order.
+    #expect(throws: Never.self) { try heard.wait("the other key") { $0.contains(3) } }
+    #expect(heard.all == [3])
+    #expect(try meeting.names("queues/jobs/away/inbox") == [second.text])
+    callers.stop()
+    working.join()
     presence.release()
   }
 }
