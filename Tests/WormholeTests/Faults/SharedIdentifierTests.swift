@@ -28,4 +28,26 @@ import WormholeSyscalls
     let requests = try meeting.names("members/printer/claimed").filter { $0.hasSuffix(",cancel") }
     #expect(requests == [first.name.text + ",cancel"])
   }
+
+  /// A receiver that runs would otherwise get a later message first.
+  @Test func deadLettersOfOneIdentifierAreRetriedInOrder() throws {
+    let meeting = try Meeting()
+    let sent = try (1...8).map { number in
+      try meeting.container.peer("printer", from: "tv\(number)").send(
+        number, .quick { $0.id = "one" })
+    }
+    let home = try #require(try meeting.container.storage.existingMember("printer"))
+    // Neither the order of creation nor its reverse is the order of the messages.
+    for index in [4, 1, 6, 3, 0, 7, 2, 5] {
+      let name = sent[index].name.text
+      #expect(try home.move(name, from: .inbox, .dead, as: name))
+    }
+    let printer = meeting.container.peer("printer")
+    var isRetried = false
+    let calls = try FaultPoints.with { isRetried = try printer.retry(id: "one") }
+    #expect(isRetried)
+    let moved = calls.filter { $0.hasPrefix("rename ") && $0.contains("/printer/inbox/") }
+    let names = moved.compactMap { $0.split(separator: "/").last }
+    #expect(names.map { String($0) } == sent.map { $0.name.retried.text })
+  }
 }
