@@ -235,6 +235,34 @@ import WormholeSyscalls
     #expect(try !container.clearExpired("other", by: Date(sinceEpoch: clock.withLock { $0 })))
   }
 
+  /// The clear of the first value fails, and the second value is replaced before its turn comes.
+  @Test func onlyWhatWasClearedIsReportedAsCleared() throws {
+    let (clock, renewed) = (clock, Monitor<Channel<Int>?>(nil))
+    let meeting = try Meeting { options in
+      options.environment.sinceEpoch = { clock.withLock { $0 } }
+      // The log entry of the first failure comes between the two clears.
+      options.log = { entry in
+        let channel = renewed.withLock { $0 }
+        if entry.level == .error { _ = try? channel?.put(2) }
+      }
+    }
+    defer { renewed.withLock { $0 = nil } }
+    let container = meeting.container
+    let channels = ["a", "b"].map { container.channel($0, of: Int.self) }
+    for channel in channels { try channel.put(1, timeToLive: .seconds(10)) }
+    pass(.seconds(11))
+    renewed.withLock { $0 = channels[1] }
+    var cleared: [String]?
+    let rule = FaultRule(
+      .rename, path: "channels/a/value.plist", persistent: true, .fail(.inputOutput))
+    FaultPoints.with([rule]) {
+      cleared = container.sweepExpired(isLooking: false).map(\.subject)
+    }
+    #expect(try channels[1].value == 2)
+    #expect(cleared == [])
+    #expect(container.sweepExpired(isLooking: true).map(\.subject) == ["channels/a"])
+  }
+
   // MARK: Copies
 
   @Test func aCopyExpiresToo() throws {

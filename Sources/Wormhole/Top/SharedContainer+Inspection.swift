@@ -366,7 +366,8 @@ extension SharedContainer {
     // The inspection reports channels that cannot be listed or read.
     return ((try? expiredChannels()) ?? []).compactMap { name, _ in
       let path = "channels/" + ((try? Container.escape(name)) ?? name)
-      var isExpired = true
+      // A clear that fails is in the log, and the next inspection reports the channel again.
+      var isExpired = isLooking
       if !isLooking {
         storage.repair(path) { isExpired = try clearExpired(name, by: now) }
       }
