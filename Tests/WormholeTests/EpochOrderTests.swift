@@ -61,6 +61,24 @@ import WormholeSyscalls
     #expect(heard.all == [Handed(1, 1, marked: true), Handed(2)])
   }
 
+  /// The epoch of a restarted machine cannot be recorded on a full disk, and counts all the same.
+  @Test func aMemberThatJoinsOnAFullDiskKnowsWhatWasSentBeforeTheStart() throws {
+    try another("before").peer("watch").send(1, .quick())
+    let container = try another("after")
+    var joined: Member?
+    let rule = FaultRule(
+      .rename, path: "system/epoch/value.plist", persistent: true, .fail(.noSpace))
+    try FaultPoints.with([rule]) { joined = try container.join(as: "watch") }
+    #expect(try container.storage.recordedEpoch() == 1)
+    let watch = try #require(joined)
+    let heard = Heard<Handed>()
+    let receiving = try watch.note(heard)
+    try heard.wait("the message") { !$0.isEmpty }
+    receiving.stop()
+    watch.leave()
+    #expect(heard.all == [Handed(1, 1, marked: true)])
+  }
+
   /// The first message of a program may be sent in the middle of an update.
   @Test func theEpochIsFoundInsideAnUpdate() throws {
     let container = meeting.container
