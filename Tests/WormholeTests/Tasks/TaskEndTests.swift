@@ -60,6 +60,20 @@ import WormholeSyscalls
     await sender.leave()
   }
 
+  /// The loop waits when the container is moved away: the reason is not known before.
+  @Test func aLoopThatWaitsForAQueueLearnsOfTheContainersEnd() async throws {
+    let meeting = try Meeting()
+    let (loop, codes) = (Loop(), Heard<WormholeError.Code?>())
+    let deliveries = meeting.container.queue("jobs", of: Int.self).deliveries()
+    let task = Task { codes.add(await loop.end(of: deliveries)) }
+    try await loop.begun.comes("the worker") { $0.count == 1 }
+    await loop.pass()
+    try meeting.folder.descriptor.rename("c", to: meeting.folder.descriptor, "away")
+    try await codes.comes("the end") { $0.count == 1 }
+    #expect(codes.all == [.notAContainer])
+    await task.value
+  }
+
   @MainActor @Test func theEndOfAModelsContainerIsLoggedOnce() async throws {
     let entries = Heard<LogEntry>()
     let meeting = try Meeting()
@@ -71,4 +85,24 @@ import WormholeSyscalls
     #expect(entries.all.filter { $0.channel == "config" }.map(\.code) == [.notAContainer])
     #expect(model.value == 4, "the last value stays")
   }
+}
+
+/// A loop over the messages of a queue.
+private actor Loop {
+  let begun = Heard<Int>()
+
+  /// Waits for a message, and returns the code of the error.
+  func end(of deliveries: QueueDeliveries) async -> WormholeError.Code? {
+    var iterator = deliveries.makeAsyncIterator()
+    begun.add(1)
+    do throws(WormholeError) {
+      _ = try await iterator.next(isolation: #isolation)
+    } catch {
+      return error.code
+    }
+    return nil
+  }
+
+  /// Returns once the loop waits, because a running loop occupies the actor.
+  func pass() {}
 }
