@@ -104,6 +104,25 @@ import WormholeSyscalls
     #expect(listed.all == [["two"]])
   }
 
+  /// The message is claimed between the listing of the names and the read of its file.
+  @Test func aMessageThatIsClaimedMeanwhileIsListed() throws {
+    let id = try peer.send(1, .quick()).id
+    let home = try home()
+    let name = try #require(try waiting().compactMap { MessageName($0) }.first)
+    let (pause, listed) = (FaultPause(), Heard<[QueuedMessage]>())
+    let reader = try Thread("listing") { [peer] in
+      FaultPoints.with([FaultRule(.open, path: name.text, .pause(pause))]) {
+        listed.add((try? peer.queue) ?? [])
+      }
+    }
+    try eventually("it is about to read") { pause.isReached }
+    #expect(try home.claim(ClaimedName(name, attempt: 1)))
+    pause.open()
+    reader.join()
+    #expect(listed.all.map { $0.map(\.id) } == [[id]])
+    #expect(listed.all.map { $0.map(\.attempt) } == [[1]])
+  }
+
   /// The claim gets its next name between the listing of the names and the read of its file.
   @Test func aMessageThatStartsItsNextAttemptIsListed() throws {
     let id = try peer.send(1, .quick()).id
