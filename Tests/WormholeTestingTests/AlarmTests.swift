@@ -43,6 +43,20 @@ import WormholeTesting
     #expect(clock.alarms <= 5)
   }
 
+  /// No receiver takes the message, and the host's clock goes on all the time.
+  @Test func aTimeToLiveIsAnAlarmOfTheClock() async throws {
+    let clock = TestClock()
+    let two = try await TwoMembers(clock: clock)
+    var options = SendOptions()
+    options.durability = .process
+    options.timeToLive = .milliseconds(100)
+    let sent = try await two.toSecond.send(1, options)
+    let next = try #require(clock.untilNextAlarm)
+    try #require(next <= .milliseconds(101), "\(next)")
+    clock.advance(by: .milliseconds(101))
+    #expect(try await sent.waitForStatus() == .expired)
+  }
+
   @Test func whatAReceiverWaitsForDoesNotPileUp() async throws {
     let clock = TestClock()
     let worker = Worker(on: WorkQueue(), staysOnQueue: true, MailTime(moved: clock))
