@@ -36,6 +36,9 @@ import WormholeSyscalls
     let sides = try TwoSides()
     try sides.pairing.setInRange(true)
     try sides.activatePhone()
+    // A late notice of the first state would cause a reading without a second attempt.
+    sides.phone.state.withLock { $0.opened }?.watching.stop()
+    sides.phone.work.sync {}
     let (values, isRefused) = (Heard<Bool>(), Monitor(true))
     let rule = FaultRule(
       .open, path: "pairing/value.plist", persistent: true, .fail(.tooManyOpenFiles))
