@@ -38,7 +38,7 @@ struct EightProcessesTests {
   ///
   /// In place of the eighth, a new process is killed every tenth of a second.
   @Test func theSumIsExactWhileOneIsStoppedAndOneIsKilled() throws {
-    // One process suspends itself: it might end before this thread could suspend it.
+    // One process suspends itself, because the process might end before a signal.
     let stopped = try Running(
       .count(meeting.path, "sum", times: times),
       environment: ["WORMHOLE_FAULTS=rename~sum/value.plist@100:before:stop"])

@@ -30,8 +30,9 @@ final class QueueTraffic: FlowJobs {
   var own: Set<String> { Set(entries.filter { $0.value.heir == nil }.keys) }
   /// The own queues that are no proxies here, or no longer.
   var settled: Set<String> = []
-  /// The own queues that the last heartbeat has left out: other machines miss their home, and would
-  /// give back at once what they are lent.
+  /// The own queues that the last heartbeat has left out.
+  ///
+  /// Other machines miss the queues' home, and would give back lent messages at once.
   var unstated: Set<String> = []
   /// Since when the own queues that are to move lend nothing more.
   var draining: [String: Instant] = [:]

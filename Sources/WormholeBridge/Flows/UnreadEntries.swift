@@ -1,7 +1,8 @@
 internal import WormholeContainerStorage
 
-/// The channels or queues whose decisions cannot be read or followed at present: the last known
-/// ones hold.
+/// The channels or queues whose latest decisions cannot be read or followed.
+///
+/// The bridge keeps to the last decisions that were read.
 struct UnreadEntries {
   /// The reasons, by channel or queue.
   private(set) var reasons: [String: String] = [:]

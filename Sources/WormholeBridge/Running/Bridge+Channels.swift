@@ -214,7 +214,7 @@ extension Bridge {
     storeCopy(of: name)
   }
 
-  /// Notes a home record, also one that cannot be read, which the home claims as a lost one.
+  /// Notes a home record; the home claims an unreadable record as a lost record.
   private func note(channelHome name: String, _ message: StreamMessage) {
     channels.homes[name] = Home(message)
     guard channels.homes[name] == nil else { return channels.unreadableHomes[name] = nil }

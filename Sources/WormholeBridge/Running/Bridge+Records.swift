@@ -148,15 +148,15 @@ extension Bridge {
   /// record of this start.
   var clockOffset: Int64? { bootTime.map { $0 &+ sinceBoot &- now } }
 
-  /// A clock that is set by less is corrected too little to matter for a time to live.
+  /// A smaller correction of the clock does not matter for a time to live.
   private static let longestStep = Duration.seconds(5)
   /// How long until the record of this start may be stored for its time once more.
   private static let clockPause = Duration.seconds(60)
 
   /// Whether this machine's clock was set ahead after the servers' clock was read.
   ///
-  /// A hypervisor may have paused the machine. Then the time since the start of the machine lacks
-  /// the pause, and so does the servers' clock as this machine knows it.
+  /// A hypervisor may have paused the machine. The time since the start of the machine lacks the
+  /// pause, and so does this machine's estimate of the servers' clock.
   var isClockAhead: Bool {
     guard let ownBootTime else { return false }
     return Duration.nanoseconds(now &- sinceBoot &- ownBootTime) > Self.longestStep
@@ -170,8 +170,7 @@ extension Bridge {
   /// Stores the record of this start once more if this machine's clock was set ahead, because the
   /// time of the record shows the servers' clock.
   ///
-  /// The generation stays. After a new one, other machines would give back the messages that they
-  /// work on.
+  /// The generation stays: after a new generation, other machines would give back lent messages.
   private func readClock(by record: MachineRecord, _ link: ServerLink, _ now: Instant) {
     followClock()
     guard isClockAhead, link.nextClockClaim <= now, let subjects = link.subjects,
@@ -198,7 +197,7 @@ extension Bridge {
       if found.nonce == nonce, bootTime != nil {
         link.retry = nil
         readClock(by: found, link, now)
-        // What has waited on the servers gets its age by their clock.
+        // The age of a message that has waited is measured by the servers' clock.
         if !link.isServing, !isClockAhead || link.clockPatience <= now { begin(link) }
         return
       }

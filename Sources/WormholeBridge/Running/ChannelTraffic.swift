@@ -89,7 +89,7 @@ final class ChannelTraffic {
     copies = copies.filter { hasHomeRecord($0.key) }
   }
 
-  /// Whether the channel has a home record, also one that cannot be read.
+  /// Whether the channel has a home record, readable or not.
   ///
   /// The home writes its record again, and not the content that the servers have.
   func hasHomeRecord(_ name: String) -> Bool {

@@ -197,8 +197,9 @@ struct HeartbeatContent {
     return encode(self)
   }
 
-  /// Leaves a quarter of the bytes to names, and half of the rest to the members and to the lent
-  /// messages each; more if the others need less.
+  /// Divides the bytes: a quarter for names, and the rest in halves for members and lent messages.
+  ///
+  /// What one part does not need goes to the other parts.
   ///
   /// The order is the same in each beat: what is left out does not change.
   private mutating func shorten(to limit: Int) {
@@ -237,7 +238,7 @@ struct HeartbeatContent {
 
   private mutating func shortenMessages(to limit: Int) {
     var bytes = limit
-    // The home takes the messages of a queue that is left out for given back.
+    // Of a queue that is left out, the home takes all lent messages for given back.
     work = Self.first(of: work, within: &bytes) { name, _ in Self.bytes(ofWorkOn: name) }
     for (queue, statement) in work.sorted(by: { $0.key < $1.key }) {
       let held = Self.first(of: statement.held, within: &bytes)

@@ -46,7 +46,7 @@ import WormholeSyscalls
     var isRetried = false
     let calls = try FaultPoints.with { isRetried = try printer.retry(id: "one") }
     #expect(isRetried)
-    let moved = calls.filter { $0.hasPrefix("rename ") && $0.contains("/printer/inbox/") }
+    let moved = calls.filter { $0.hasPrefix("rename ") && $0.contains("printer/inbox/") }
     let names = moved.compactMap { $0.split(separator: "/").last }
     #expect(names.map { String($0) } == sent.map { $0.name.retried.text })
   }
