@@ -159,14 +159,16 @@ struct ScheduleTests {
   /// bridge of a queue's home is killed while the other machine has a job. In `rivals` the bridge
   /// of the home is killed between a change and its reply; or the other bridge is killed there, and
   /// the program suspended until the other program has made a change. In `keys` a job is returned
-  /// just before a worker looks at the claims.
+  /// just before a worker looks at the claims. In `homes` a worker is suspended in a claim until its
+  /// queue has moved.
   @Test(arguments: [
     ("trust-askers", "moved 1 874:kill2", "paused: "),
     ("never-go-back", "carry 1", "error: "), ("never-go-back", "losses 1", "error: "),
     ("forget-cursor", "carry 1", "twice: "),
     ("accept-known", "carry 1 286:kill1", "twice: "),
     ("cancel-by-putting-back", "carry 1 311:kill1", "error: "),
-    ("move-with-workers", "homes 1", "twice: "), ("stay-in-place", "homes 1", "homes: "),
+    ("move-with-workers", "homes 1 2109:stop5=3000", "blocked: "),
+    ("stay-in-place", "homes 1", "homes: "),
     ("change-copies", "changes 1", "lost: "),
     ("drop-operations", "changes 1 656:kill1", "double: "),
     ("forget-cursor", "talk 1 500:kill1", "twice: "),
