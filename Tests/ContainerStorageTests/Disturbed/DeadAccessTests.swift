@@ -203,6 +203,25 @@ import WormholeSyscalls
     try running.end(commits: false)
   }
 
+  /// Conflicting accesses would run side by side: later arrivals list the new directory.
+  @Test func anAccessArrivesInTheDirectoryThatItHasListed() throws {
+    // While this access runs, the next access of its process lists the directories.
+    let first = access(theirs, "b")
+    try first.begin()
+    let running = "system/coordination/running"
+    try container.root.descriptor.rename(running, to: folder.descriptor, "away")
+    try container.root.descriptor.makeDirectory(running, mode: 0o700)
+    let second = access(theirs, "a")
+    try second.begin()
+    let other = access(ours, "a")
+    let runs = try other.arrive()
+    #expect(!runs)
+    try second.end(commits: false)
+    try other.end(commits: false)
+    // The file of the first access is in the moved directory.
+    try? first.end(commits: false)
+  }
+
   // MARK: Processes
 
   /// A presenter takes the asking process for dead if the process's file is missing.
