@@ -1,3 +1,4 @@
+import TestSupport
 import TestTraits
 import Testing
 @testable import WormholeSyscalls
@@ -29,6 +30,12 @@ import Testing
     #expect(isMonotonic)
     let isSinceBoot = advances({ Duration.nanoseconds(Clocks.sinceBoot) }, as: ContinuousClock())
     #expect(isSinceBoot)
+  }
+
+  /// Every process of the machine reads the same identifier until the next start.
+  @Test func theIdentifierOfTheBootIsThatOfTheKernel() throws {
+    let kernel = try run("cat", ["/proc/sys/kernel/random/boot_id"]).output
+    #expect(Clocks.bootIdentifier + "\n" == kernel)
   }
 
   @Test func aTickMoreOrLessIsTheSameStart() throws {
