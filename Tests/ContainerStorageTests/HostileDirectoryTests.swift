@@ -279,10 +279,12 @@ import WormholeSyscalls
     #expect(try failure { _ = try container.slot(.channels, "") }.code == .invalidName)
     // What is stored beside a name of the user's takes nothing of its length.
     for prefix in ["defaults.", "lock.", "wake."] {
-      #expect(try container.slot(.system, prefix + longest).add() == 1)
-      #expect(try container.names(in: .system).contains(prefix + longest))
-      let error = try failure { _ = try container.slot(.system, prefix + longest + "n") }
-      #expect(error.reason == "the escaped name takes 181 bytes, and the limit is 180")
+      for name in [prefix + longest, prefix + odd] {
+        #expect(try container.slot(.system, name).add() == 1)
+        #expect(try container.names(in: .system).contains(name))
+        let error = try failure { _ = try container.slot(.system, name + "n") }
+        #expect(error.reason == "the escaped name takes 181 bytes, and the limit is 180")
+      }
     }
     #expect(try container.inspect().filter { $0.subject.hasPrefix("system/") } == [])
   }
