@@ -80,6 +80,32 @@ import WormholeSyscalls
     try files.waitUntilNothingIsLeft()
   }
 
+  /// The member is made again without the copy, and the file is still at its path.
+  @Test func aFileWhoseCopyIsRemovedWithTheMemberIsNotSent() throws {
+    let files = try FilePair()
+    try files.make("film", size: 1000)
+    let (path, meeting) = (files.path("film"), files.pair.meeting)
+    let printer = try meeting.another().peer("printer")
+    let (pause, reasons) = (FaultPause(), Heard<String>())
+    let sender = try Thread("sender") {
+      FaultPoints.with([FaultRule(.rename, path: "printer/inbox/", .pause(pause))]) {
+        do throws(WormholeError) {
+          try printer.send(file: path)
+          reasons.add("none")
+        } catch {
+          reasons.add(error.reason)
+        }
+      }
+    }
+    try eventually("the copy is in the member's directory") { pause.isReached }
+    #expect(try run("rm", ["-r", meeting.path + "/members/printer"]).status == .exited(0))
+    pause.open()
+    sender.join()
+    #expect(reasons.all == ["another program has removed the file's copy from the container"])
+    #expect(try Digest(path).size == 1000)
+    try files.waitUntilNothingIsLeft()
+  }
+
   /// The copy is gone as well, and is not the cause.
   @Test func aFileWhoseContainerIsRemovedIsNotSent() throws {
     let files = try FilePair()
