@@ -109,6 +109,15 @@ import WormholeSyscalls
     }
   }
 
+  /// Under another user, `sudo` may leave the caller's home in the environment.
+  @Test func theHomeOfTheAccountComesBeforeTheHomeOfTheEnvironment() throws {
+    func path(home: String?) throws -> String {
+      try AccountState(variable: { $0 == "HOME" ? "/tmp/h" : nil }, home: home).path(of: ["a"])
+    }
+    #expect(try path(home: "/tmp/account") == "/tmp/account/.local/state/a")
+    #expect(try path(home: nil) == "/tmp/h/.local/state/a")
+  }
+
   /// A launch command below is on disk only if the names of all new directories are.
   @Test func eachNewDirectoryOfTheStateIsSynced() throws {
     let state = try AccountState(
