@@ -31,9 +31,13 @@ struct AccountState: Hashable, Sendable {
         .notFound, operation, account, because: "the user has no home directory", hint: hint)
     }
     above = base.parts(between: "/").filter { $0 != "." }
-    guard base.begins(with: "/"), !above.contains("..") else {
+    guard base.begins(with: "/") else {
       throw WormholeError(
         .refused, operation, account, because: "'\(base)' is not an absolute path", hint: hint)
+    }
+    guard !above.contains("..") else {
+      throw WormholeError(
+        .refused, operation, account, because: "'\(base)' contains '..'", hint: hint)
     }
   }
 

@@ -109,6 +109,18 @@ import WormholeSyscalls
     }
   }
 
+  @Test func aStateDirectoryThatCannotBeCheckedIsRefused() throws {
+    for (path, reason) in [
+      ("state", "'state' is not an absolute path"), ("/tmp/a/../b", "'/tmp/a/../b' contains '..'"),
+    ] {
+      let error = try failure {
+        _ = try AccountState(variable: { $0 == "XDG_STATE_HOME" ? path : nil }, home: "/tmp")
+      }
+      #expect(error.code == .refused)
+      #expect(error.reason == reason)
+    }
+  }
+
   /// Under another user, `sudo` may leave the caller's home in the environment.
   @Test func theHomeOfTheAccountComesBeforeTheHomeOfTheEnvironment() throws {
     func path(home: String?) throws -> String {
