@@ -6,7 +6,7 @@ import WormholeSyscalls
 
 @testable import WormholeBridge
 
-/// The times until which the thread of a bridge waits.
+/// The times until which a bridge waits for its servers, and its thread for the next step.
 ///
 /// A time in the past that no step of the bridge changes would let the thread spin.
 @Suite(.blocking) struct BridgeDeadlineTests {
@@ -43,5 +43,33 @@ import WormholeSyscalls
       return reader.isCaughtUp
     }
     #expect(link.nextClaim == Instant.longAgo)
+  }
+
+  /// The time limit is that of the first connection: later, the servers may be away for any time.
+  @Test func aBridgeThatHasServedOutlastsItsTimeLimit() throws {
+    let folder = try TemporaryDirectory()
+    let server = try LyingServer(seed: 1, lies: .none)
+    let one = try UnconnectedBridge(folder.path + "/c", server.address, patience: Duration.zero)
+    let failures = Heard<String>()
+    // Until the thread is joined, no other thread uses the bridge.
+    nonisolated(unsafe) let bridge = one.bridge
+    bridge.hasStarted = true
+    let news = bridge.news
+    let thread = try Thread("bridge") {
+      do { try bridge.run() } catch { failures.add("\(error)") }
+    }
+    defer {
+      news.stop()
+      thread.join()
+      withExtendedLifetime((folder, one)) {}
+    }
+    for number in 1...2 {
+      try eventually("connection \(number)") {
+        _ = server.step(.now)
+        return server.counts.connections >= number || !failures.all.isEmpty
+      }
+      server.dropConnections()
+    }
+    #expect(failures.all == [])
   }
 }

@@ -13,9 +13,12 @@ final class UnconnectedBridge {
   let container: SharedContainer
   let bridge: Bridge
 
-  /// - Parameter servers: the servers, for a test that lets the bridge run.
+  /// - Parameters:
+  ///   - servers: the servers, for a test that lets the bridge run.
+  ///   - patience: how long the first connection may take.
   init(
-    _ path: String, _ servers: String = "nats://127.0.0.1:1", options: Options = Options()
+    _ path: String, _ servers: String = "nats://127.0.0.1:1", options: Options = Options(),
+    patience: Duration? = nil
   ) throws {
     self.path = path
     container = try SharedContainer(directory: path, options: options)
@@ -23,6 +26,7 @@ final class UnconnectedBridge {
     let lock = try #require(try BridgeLock.take(container, news))
     var settings = Bridge.Settings(group: "g", address: try RelayAddress(servers))
     settings.token = "secret"
+    settings.patience = patience
     bridge = try Bridge(container, settings, news, lock)
   }
 
