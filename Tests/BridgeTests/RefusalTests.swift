@@ -2,9 +2,10 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
-import WormholeBridge
 import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import WormholeBridge
 
 /// Messages that cannot be delivered on the other machine, without servers.
 ///
@@ -60,6 +61,29 @@ import WormholeSyscalls
     _ = try machines.opened()
     #expect(try kept() == [])
     #expect(try machines.there.peer("bob").deadLetters.map(\.id) == [sent[0].id])
+  }
+
+  /// The sender has the message until this machine can keep or deliver it.
+  @Test func aMessageForWhichThereIsNoRoomIsNotConfirmed() throws {
+    try machines.there.join(as: "bob").leave()
+    try machines.send(1) { $0.wantsOutcome = false }
+    let bundles = try machines.published()
+    let incoming = try machines.opened().there.incoming
+    try incoming.begin(bundles[0].flow)
+    let folder = try BridgeFolder(["in", TwoMachines.hereName], of: machines.there.storage)
+    let content: [UInt8] = [1]
+    for number in 1...KeptMessages.most {
+      try folder.write(number.fileName(of: "f") + KeptMessages.mark, content, sync: false)
+    }
+    var refusal: WormholeError?
+    try FaultPoints.with(Self.closed("bob")) {
+      refusal = try failure { _ = try machines.receive(bundles) }
+    }
+    #expect(refusal?.code == .full)
+    #expect(incoming.position?.number == 0)
+    // The directory is open again.
+    try machines.settle()
+    #expect(try machines.names("there/members/bob/inbox").count == 1)
   }
 
   /// The directory is closed between the cursor and the delivery.
