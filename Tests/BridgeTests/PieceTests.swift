@@ -46,15 +46,16 @@ import WormholeSyscalls
     defer { bob.leave() }
     let heard = Heard<Arrival>()
     let receiving = try bob.receive(Int.self) { value, message in
-      heard.add(Arrival(value, message.file.map { Self.contents($0.path) }))
+      heard.add(Arrival(value, message.file.flatMap { Self.contents($0.path) }))
     }
     try heard.wait("\(count) messages", within: .seconds(60)) { $0.count >= count }
     receiving.stop()
     return heard.all
   }
 
-  private static func contents(_ path: String) -> [UInt8] {
-    (try? Descriptor.open(path: path, [.readOnly]).contents()) ?? []
+  /// The bytes of a file; nil for a missing file, which is no empty one.
+  private static func contents(_ path: String) -> [UInt8]? {
+    try? Descriptor.open(path: path, [.readOnly]).contents()
   }
 
   /// The files of messages, without the account of the inbox.
