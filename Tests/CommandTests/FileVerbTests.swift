@@ -29,6 +29,18 @@ import WormholeSyscalls
     #expect(try stage.run("ls -I room \"$WORMHOLE_CONTAINER\"/members/watch/files").output == "")
   }
 
+  /// A receiver may get a file of the same name each day, for months.
+  @Test func theNumberOfANameMayHaveSeveralDigits() throws {
+    let stage = try Stage()
+    let outcome = try stage.run(
+      """
+      mkdir in && echo one >seats && touch in/seats $(seq -f in/seats.%g 120)
+      wormhole send --to watch --file seats
+      wormhole receive --as watch --count 1 --attempts 1 --timeout 60 --files in
+      """)
+    #expect(outcome.output == "in/seats.121\n", "\(outcome.errors)")
+  }
+
   /// A number behind such a name would make the name too long for the file system.
   @Test func theLongestNamesGetNumbersToo() throws {
     let stage = try Stage()
