@@ -217,6 +217,23 @@ import WormholeSyscalls
     #expect(heard.all == ["free"])
   }
 
+  /// No further notice of the lock comes, and no earlier check has found the lock held.
+  @Test func aLockWhoseReadingIsRefusedIsReadLater() throws {
+    let (folder, container, holder) = try heldLock()
+    defer { withExtendedLifetime(folder) {} }
+    let feed = feed(container, .lock)
+    defer { feed.stop() }
+    let rule = FaultRule(.open, path: Self.lockFile, persistent: true, .fail(.tooManyOpenFiles))
+    FaultPoints.with([rule]) { feed.check(lock: "till") }
+    #expect(heard.all == [])
+    #expect(feed.state.withLock { $0.uncheckedLocks } == ["till"])
+    #expect(feed.checkHeldLocks())
+    #expect(heard.all == ["held"])
+    #expect(feed.state.withLock { $0.uncheckedLocks } == [])
+    try holder.child.send(.kill)
+    _ = try holder.outcome()
+  }
+
   /// Whichever call of the start is refused.
   @Test func aLockWhoseWatchIsRefusedIsWatchedLater() throws {
     let (folder, container, holder) = try heldLock()

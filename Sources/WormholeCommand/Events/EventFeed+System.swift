@@ -50,7 +50,7 @@ extension EventFeed {
   }
 
   /// Reports a lock that was taken or released since the last check.
-  private func check(lock name: String) { lockTurn.withLock { _ in checkInTurn(lock: name) } }
+  func check(lock name: String) { lockTurn.withLock { _ in checkInTurn(lock: name) } }
 
   private func checkInTurn(lock name: String) {
     let held: HeldLock?
@@ -87,7 +87,7 @@ extension EventFeed {
   /// Checks the locks that were held, and all that could not be checked or watched before.
   ///
   /// - Returns: always true.
-  private func checkHeldLocks() -> Bool {
+  func checkHeldLocks() -> Bool {
     checkSuites()
     for name in state.withLock({ $0.unwatchedLocks }) { watchLock(name) }
     let names = state.withLock { Set($0.locks.keys).union($0.uncheckedLocks) }
