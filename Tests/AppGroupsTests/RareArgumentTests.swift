@@ -1,8 +1,10 @@
-import AppGroups
 import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import WormholeDropIns
+
+@testable import AppGroups
 
 /// Arguments and stored values that few programs have.
 @Suite(.blocking) struct RareArgumentTests {
@@ -47,5 +49,14 @@ import Testing
     let status = notify_register_dispatch(name, &token, nil) { _ in }
     #expect(status == UInt32(NOTIFY_STATUS_FAILED))
     #expect(token == NOTIFY_TOKEN_INVALID)
+  }
+
+  /// No container accepts the names: each further attempt would only write another log entry.
+  @Test func anObserverOfANameThatCannotExistIsNotRetried() {
+    for name in ["", String(repeating: "x", count: 5000)] {
+      let observation = DarwinNotification(name).observe(retryingIn: Isolation(nil)) {}
+      let isRefused = observation == nil
+      #expect(isRefused, "a name of \(name.utf8.count) bytes")
+    }
   }
 }
