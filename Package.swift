@@ -270,7 +270,9 @@ let package = Package(
     .executableTarget(
       name: "FixtureWatch", dependencies: ["WatchConnectivity"], path: "Tests/WatchFixture/Watch",
       swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error), .define("WATCH")]),
-    tests("CommunicatorTests", "DropInPeer", "Communicator", "WormholePairings", "Wormhole"),
+    tests(
+      "CommunicatorTests", "DropInPeer", "Communicator", "WormholeDropIns", "WormholePairings",
+      "Wormhole"),
     // Code as people have it, by the rules that they have, and without a warning.
     .testTarget(
       name: "SwiftFiveTests",

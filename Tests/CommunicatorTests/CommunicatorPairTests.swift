@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import TestTraits
 import Testing
+import WormholeDropIns
+import WormholeSyscalls
 
 @testable import Communicator
 
@@ -193,6 +195,33 @@ import Testing
     }
     #expect(phone.session.outstandingUserInfoTransfers.isEmpty)
     try ends.wait("its end") { $0 == ["failure"] }
+  }
+
+  /// The end is reported on another thread, while the sending thread has not continued yet.
+  @Test func aTransferThatEndsBeforeItsCompletionIsStoredCallsTheCompletion() throws {
+    let phone = Communicator(WCSession(role: .phone, place: .directory(container)))
+    defer { phone.session.end() }
+    try eventually("the phone is active") { phone.currentReachability == .backgroundOnly }
+    let (session, delegate, ends) = (phone.session, SessionDelegate(), Heard<Bool>())
+    let (sent, isOver) = (Monitor(WCSessionUserInfoTransfer?.none), Monitor(false))
+    let ending = try WormholeSyscalls.Thread("its end") {
+      guard let transfer = sent.wait(until: .now + patience, { $0 }) else { return }
+      delegate.session(session, didFinish: transfer, error: nil)
+      isOver.signal { $0 = true }
+    }
+    let completion = Handler<Result<Void, any Error>> { result in
+      if case .success = result { ends.add(true) } else { ends.add(false) }
+    }
+    let transfer = delegate.keep(completion) {
+      let transfer = session.transferUserInfo(["n": 1])
+      sent.signal { $0 = transfer }
+      // If the end does not wait for the completion, the end is over before this wait.
+      let _: Void? = isOver.wait(until: .now + .milliseconds(300)) { $0 ? () : nil }
+      return transfer
+    }
+    ending.join()
+    #expect(transfer.isTransferring)
+    try ends.wait("the completion") { $0 == [true] }
   }
 
   /// Each call fails with the reachability that it requires, and returns no object to cancel.
