@@ -159,8 +159,8 @@ struct ScheduleTests {
   /// bridge of a queue's home is killed while the other machine has a job. In `rivals` the bridge
   /// of the home is killed between a change and its reply; or the other bridge is killed there, and
   /// the program suspended until the other program has made a change. In `keys` a job is returned
-  /// just before a worker looks at the claims. In `homes` a worker is suspended in a claim until its
-  /// queue has moved.
+  /// just before a worker looks at the claims. In `homes` a worker is suspended in a claim until
+  /// the queue of the worker has moved.
   @Test(arguments: [
     ("trust-askers", "moved 1 874:kill2", "paused: "),
     ("never-go-back", "carry 1", "error: "), ("never-go-back", "losses 1", "error: "),
