@@ -33,15 +33,7 @@ package final class Browser {
       "chromedriver", ["--port=0"],
       environment: ["HOME=\(folder.path)", "TMPDIR=\(folder.path)"])
     self.driver = driver
-    let port = try eventually("the driver listens") { () -> Int? in
-      guard
-        let line = try driver.output.split(separator: "\n").first(where: {
-          $0.contains("started successfully on port ")
-        })
-      else { return nil }
-      return line.split(separator: " ").last.flatMap { Int($0.filter(\.isNumber)) }
-    }
-    connection = try WebConnection(port: port)
+    connection = try WebConnection(port: Self.port(of: driver))
     let arguments = [
       "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
       "--window-size=1100,1000", "--hide-scrollbars", "--no-first-run", "--no-proxy-server",
@@ -65,6 +57,23 @@ package final class Browser {
   }
 
   deinit { _ = try? command("DELETE", "") }
+
+  /// Waits until the driver listens; an error has what the driver printed.
+  private static func port(of driver: Running) throws -> Int {
+    do {
+      return try eventually("the driver listens") { () -> Int? in
+        guard
+          let line = try driver.output.split(separator: "\n").first(where: {
+            $0.contains("started successfully on port ")
+          })
+        else { return nil }
+        return line.split(separator: " ").last.flatMap { Int($0.filter(\.isNumber)) }
+      }
+    } catch let error as TooLate {
+      let printed = try driver.output + driver.errors
+      throw Refused(description: "\(error); the driver printed \(printed.debugDescription)")
+    }
+  }
 
   /// - Parameter path: below the session; nil for a new session.
   private func command(
