@@ -22,6 +22,24 @@ import WormholeSyscalls
     _ = try child.wait()
   }
 
+  /// The thread that waits for the end of the program is started before the program.
+  @Test func aProgramThatCannotBeStartedLeavesNoThread() throws {
+    let meeting = try Meeting()
+    let storage = meeting.container.storage
+    let start = MemberStart(
+      program: "/missing/program", arguments: [], environment: [:], directory: nil)
+    weak var left: StartAttempt?
+    do {
+      let attempt = StartAttempt(
+        "watch", storage,
+        WakeRecord(id: "1", started: 0, by: "test", program: start.program, before: nil))
+      left = attempt
+      #expect(throws: Errno.noSuchFile) { _ = try attempt.spawn(start, in: storage) }
+    }
+    // Only the thread could still retain the attempt.
+    try eventually("the thread has ended") { left == nil }
+  }
+
   @Test func eachFailureInARowIsWaitedForLonger() throws {
     var pauses: [Duration] = []
     for failed in 0..<20 {
