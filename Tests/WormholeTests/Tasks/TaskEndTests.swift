@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import Wormhole
 import WormholeContainerStorage
 import WormholeSyscalls
+
+@testable import Wormhole
 
 /// What a program learns when a lock, a member or a container ends under its tasks.
 @Suite struct TaskEndTests {
@@ -71,6 +72,41 @@ import WormholeSyscalls
     try meeting.folder.descriptor.rename("c", to: meeting.folder.descriptor, "away")
     try await codes.comes("the end") { $0.count == 1 }
     #expect(codes.all == [.notAContainer])
+    await task.value
+  }
+
+  /// The system refuses the worker at the next home, and the task is cancelled right then: before
+  /// the pause that precedes another attempt.
+  @Test func aCancelledLoopDoesNotPauseForAnotherAttempt() async throws {
+    let (background, isOver, ends) = (Monitor<WorkQueue?>(nil), Monitor(false), Heard<String>())
+    defer { isOver.signal { $0 = true } }
+    let meeting = try Meeting {
+      $0.log = { entry in
+        guard entry.level == .error, entry.member == "jobs" else { return }
+        withUnsafeCurrentTask { task in
+          // A pause ends on this queue, and thus after this call.
+          background.withLock { $0 }?.soon {
+            let _: Void? = isOver.wait(until: Instant.now + patience * 2) { $0 ? () : nil }
+            ends.add("the pause")
+          }
+          task?.cancel()
+        }
+      }
+    }
+    background.withLock { $0 = meeting.container.background }
+    let loop = Loop()
+    let deliveries = meeting.container.queue("jobs", of: Int.self).deliveries()
+    let task = Task {
+      _ = await loop.end(of: deliveries)
+      ends.add("the loop")
+    }
+    try await loop.begun.comes("the worker") { $0.count == 1 }
+    // The worker at the next home would need a directory of this name.
+    try meeting.folder.write("", to: "c/queues/jobs/away")
+    let home = try #require(try meeting.container.storage.existingMember("jobs", in: .queues))
+    try home.write(Elsewhere(machine: "0123456789abcdef", since: Date()))
+    try await ends.comes("the end") { $0.contains("the loop") }
+    #expect(ends.all == ["the loop"])
     await task.value
   }
 
