@@ -37,6 +37,9 @@ import WormholeTesting
     options.timeToLive = .seconds(1)
     for number in 1...20 {
       let sent = try await two.toSecond.send(number, options)
+      // The first message has the later deadline, and the earlier alarm.
+      let next = try #require(clock.untilNextAlarm)
+      try #require(next <= .milliseconds(1001), "\(next)")
       clock.advance(by: .seconds(2))
       #expect(try await sent.waitForStatus() == .expired)
     }
