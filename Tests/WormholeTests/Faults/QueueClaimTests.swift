@@ -117,6 +117,21 @@ import WormholeTesting
     #expect(try workers() == [])
   }
 
+  /// A worker starts with a number by chance, and may soon have used the last one.
+  @Test func afterTheLastNumberOfAClaimComesTheFirst() throws {
+    let worker = try QueueWorker("jobs", meeting.container, deadline: nil)
+    worker.state.withLock { $0.lastClaim = ClaimedName.lastClaim }
+    try worker.begin()
+    let isHanded = Monitor(false)
+    worker.ask(worker.newTicket) { isHanded.signal { $0 = true } }
+    try queue.send(1, .quick())
+    try TestSupport.eventually("the message is claimed") { isHanded.withLock { $0 } }
+    #expect(try claim(of: worker.own.escaped).claim == 1)
+    worker.stop()
+    #expect(try workers() == [])
+    #expect(try queue.messages.map(\.state) == [.waiting])
+  }
+
   @Test func whatCannotBeDeadLetteredIsKeptAndGoesBackWithTheEndOfItsWorker() throws {
     let full = try meeting.another {
       $0.mailbox.attempts = 1
