@@ -123,6 +123,27 @@ import WormholeSyscalls
     #expect(listed.all.map { $0.map(\.attempt) } == [[1]])
   }
 
+  /// The second message was claimed before the listing, and the first one is claimed during it.
+  @Test func messagesThatAreClaimedMeanwhileAreListedInOrder() throws {
+    let ids = try (1...2).map { try peer.send($0, .quick()).id }
+    let home = try home()
+    let names = try waiting().compactMap { MessageName($0) }.sorted()
+    try #require(names.map(\.id) == ids)
+    #expect(try home.claim(ClaimedName(names[1], attempt: 1)))
+    let (pause, listed) = (FaultPause(), Heard<[QueuedMessage]>())
+    let reader = try Thread("listing") { [peer] in
+      FaultPoints.with([FaultRule(.open, path: names[0].text, .pause(pause))]) {
+        listed.add((try? peer.queue) ?? [])
+      }
+    }
+    try eventually("it is about to read") { pause.isReached }
+    #expect(try home.claim(ClaimedName(names[0], attempt: 1)))
+    pause.open()
+    reader.join()
+    #expect(listed.all.map { $0.map(\.id) } == [ids])
+    #expect(listed.all.map { $0.map(\.state) } == [[.interrupted, .interrupted]])
+  }
+
   /// The claim gets its next name between the listing of the names and the read of its file.
   @Test func aMessageThatStartsItsNextAttemptIsListed() throws {
     let id = try peer.send(1, .quick()).id
