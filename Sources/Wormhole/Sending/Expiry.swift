@@ -22,15 +22,21 @@ enum Expiry {
     return try MessageCancellation.end(sent, at: home, .expired, sender, container)
   }
 
-  /// Whether a receiver has claimed a message for the first time: such a message may come back to
-  /// the queue as if never claimed.
+  /// Whether a message that was not settled may come back to the queue, or has come back.
+  ///
+  /// A receiver that has claimed the message for the first time may put it back as if never
+  /// claimed, also between the attempt to settle the message and this call.
   static func mayComeBack(
     _ sent: SentName, to home: MemberDirectory
   ) throws(WormholeError) -> Bool {
     try naming("settle message", sent.name.id, at: home) { () throws(Errno) -> Bool in
-      guard try home.elsewhere == nil, case .inHand(let claimed, _)? = try home.location(of: sent)
-      else { return false }
-      return !claimed.isRepeated
+      guard try home.elsewhere == nil else { return false }
+      switch try home.location(of: sent) {
+      case .inHand(let claimed, _)?: return !claimed.isRepeated
+      case .waiting(let file)?: return !file.name.isRetried
+      case .delayed?: return true
+      case nil: return false
+      }
     }
   }
 

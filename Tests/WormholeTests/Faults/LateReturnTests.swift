@@ -107,7 +107,20 @@ import WormholeTesting
     #expect(try home.claim(ClaimedName(second.name, attempt: 2)))
     #expect(try Expiry.mayComeBack(first.identity, to: home))
     #expect(try !Expiry.mayComeBack(second.identity, to: home))
-    let waiting = try peer.send(3, .quick())
-    #expect(try !Expiry.mayComeBack(waiting.identity, to: home))
+  }
+
+  /// The message would be forgotten though no receiver has it any more.
+  @Test func aMessageThatComesBackAfterTheSearchIsLookedForAgain() throws {
+    let meeting = try Meeting()
+    let sent = try meeting.container.peer("watch").send(1, .quick())
+    let home = try #require(try meeting.container.storage.existingMember("watch"))
+    let senders = SenderHomes(meeting.container.storage)
+    let claimed = ClaimedName(sent.name, attempt: 1)
+    #expect(try home.claim(claimed))
+    #expect(try !Expiry.end(sent.identity, at: home, senders, meeting.container))
+    #expect(try home.move(claimed.text, from: .claimed, .inbox, as: sent.name.text))
+    #expect(try Expiry.mayComeBack(sent.identity, to: home))
+    #expect(try Expiry.end(sent.identity, at: home, senders, meeting.container))
+    #expect(try !Expiry.mayComeBack(sent.identity, to: home))
   }
 }
