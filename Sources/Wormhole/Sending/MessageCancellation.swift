@@ -20,6 +20,8 @@ enum MessageCancellation {
         if Mutants.has(.cancelWaitingOnly) { return false }
         if try self.end(delayed, at: receiver, end, sender, container) { return true }
       case .waiting(let file):
+        // The id is also that of a retried dead letter, which never expires.
+        if end == .expired, file.name.isRetried { return false }
         if try self.end(file.name, at: receiver, end, sender, container) { return true }
       case .inHand, nil: return false
       }

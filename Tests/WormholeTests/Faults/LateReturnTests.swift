@@ -109,6 +109,38 @@ import WormholeTesting
     #expect(try !Expiry.mayComeBack(second.identity, to: home))
   }
 
+  /// The sender of a delayed message knows the message by its id, which a retry keeps.
+  @Test func aRetriedDeadLetterThatWasDelayedNeverExpires() throws {
+    let epoch = Monitor(Clocks.sinceEpoch)
+    let meeting = try Meeting {
+      $0.environment.sinceEpoch = { epoch.withLock { $0 } }
+      $0.mailbox.attempts = 1
+    }
+    let peer = meeting.container.peer("watch")
+    let sent = try peer.send(
+      1,
+      .quick {
+        $0.delay = .seconds(60)
+        $0.timeToLive = .seconds(60)
+      })
+    try #require(sent.identity.since != nil)
+    epoch.withLock { $0 += 61_000_000_000 }
+    let watch = try meeting.another {
+      $0.environment.sinceEpoch = { epoch.withLock { $0 } }
+      $0.mailbox.attempts = 1
+    }.join(as: "watch")
+    let receiving = try watch.receive { _ in throw Refusal() }
+    try TestSupport.eventually("it is dead") { try !peer.deadLetters.isEmpty }
+    receiving.stop()
+    #expect(try peer.retry(id: sent.id))
+    let home = try #require(try meeting.container.storage.existingMember("watch"))
+    let senders = SenderHomes(meeting.container.storage)
+    #expect(try !Expiry.end(sent.identity, at: home, senders, meeting.container))
+    #expect(try !Expiry.mayComeBack(sent.identity, to: home))
+    #expect(try peer.queue.map(\.id) == [sent.id])
+    watch.leave()
+  }
+
   /// The message would be forgotten though no receiver has it any more.
   @Test func aMessageThatComesBackAfterTheSearchIsLookedForAgain() throws {
     let meeting = try Meeting()
