@@ -163,6 +163,38 @@ import WormholeSyscalls
     watch.stop()
   }
 
+  /// The change notice arrives while the loss of the name is being read.
+  @Test func aNameThatChangesWhileItsSourceIsLeftIsForgotten() throws {
+    let gate = Gate()
+    let listener = Listener(seen: [:]) { _ in }
+    defer { listener.stop() }
+    for number in 1...30 {
+      let (name, left) = ("n\(number)", Monitor(false))
+      listener.join(
+        name,
+        ChangeSource(
+          look: { [weak listener] in
+            listener?.change(name)
+            return WatchResult(name: name, stamp: .nothing)
+          }, leave: { left.withLock { $0 = true } }))
+      listener.leaveOnceGone(name)
+      try eventually("it is left") { left.withLock { $0 } }
+    }
+    // Names are read one after the other, so the listener has dealt with all others by now.
+    listener.join(
+      "last",
+      ChangeSource(
+        look: {
+          gate.pass()
+          return WatchResult(name: "last", stamp: .nothing)
+        }, leave: {}))
+    listener.change("last")
+    try gate.waitForSomebody()
+    let names = Mirror(reflecting: listener).descendant("state", "state", "machine", "names")
+    #expect(try #require(names as? [Any]).count < 20)
+    gate.open()
+  }
+
   /// Three channels change again and again, and the handler never catches up.
   @Test func aWatcherThatIsAlwaysBehindKeepsNames() throws {
     var machine = WatchMachine<Int>(hasHandler: true)
