@@ -77,11 +77,11 @@
       Turnstile.begin()
       switch number {
       case 0: Self.pause(.seconds(40))
-      case 1: try coordinator.write(file) { try Self.add(1, $0) }
+      case 1: Self.unlessStopped { try coordinator.write(file) { try Self.add(1, $0) } }
       default:
         // By now the writer has ended: its access is removed here if it was killed.
         Self.pause(.seconds(10))
-        try coordinator.read(file) { _ = try Self.read($0) }
+        Self.unlessStopped { try coordinator.read(file) { _ = try Self.read($0) } }
       }
       Turnstile.finish()
       presenting?.stop()
