@@ -27,7 +27,7 @@ import Testing
     }
     #expect(queue.count == 1000)
     #expect(queue.first == 5000)
-    // An element that comes before all others, and one between two others.
+    // The first new element becomes the first of all, and the second comes into the middle.
     queue.insert(-1, comesBefore: <)
     queue.insert(5500, comesBefore: <)
     #expect(taken == Array(0..<5000))

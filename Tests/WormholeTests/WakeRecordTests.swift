@@ -27,7 +27,7 @@ import WormholeSyscalls
     let meeting = try Meeting()
     let storage = meeting.container.storage
     let start = MemberStart(
-      program: "/missing/program", arguments: [], environment: [:], directory: nil)
+      program: "\(meeting.path)/missing", arguments: [], environment: [:], directory: nil)
     weak var left: StartAttempt?
     do {
       let attempt = StartAttempt(
