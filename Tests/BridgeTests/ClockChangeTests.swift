@@ -104,8 +104,9 @@ import WormholeSyscalls
     #expect(one.bridge.isClockAhead)
   }
 
-  /// Other machines see no new start, after which they would give back what they work on; requests
-  /// of this machine are carried meanwhile.
+  /// The generation stays, because other machines give back lent messages after a new start.
+  ///
+  /// Requests of this machine are carried meanwhile.
   @Test func theRecordOfAStartIsStoredAgainWhenTheClockWasSetAhead() throws {
     let scene = try ConnectedBridge()
     let (bridge, link) = (scene.one.bridge, scene.link)

@@ -5,8 +5,8 @@ internal import WormholeSyscalls
 
 /// The channels of this machine, and where some of them move, as an operator has decided.
 ///
-/// The command and the bridge both write the list, which has a file for each channel. Each changes
-/// what it has read, so both write within ``changing(_:within:_:)``.
+/// The command and the bridge both write the list, which has a file for each channel. A change
+/// begins with a reading, so both writers change the list within ``changing(_:within:_:)``.
 struct ChannelList {
   struct Entry: Equatable {
     /// Whether this machine is the channel's home.

@@ -199,7 +199,7 @@ struct HeartbeatContent {
 
   /// Divides the bytes: a quarter for names, and the rest in halves for members and lent messages.
   ///
-  /// What one part does not need goes to the other parts.
+  /// A part that needs fewer bytes leaves its rest to the other parts.
   ///
   /// The order is the same in each beat: what is left out does not change.
   private mutating func shorten(to limit: Int) {

@@ -7,7 +7,7 @@ import WormholeSyscalls
 
 @testable import Wormhole
 
-/// One identifier that several senders have given.
+/// Several senders have given their messages the same identifier.
 @Suite(.blocking) struct SharedIdentifierTests {
   /// One message waits here, and the other message is on its way to the home of the receiver.
   @Test func aCancellationIsRequestedOfTheMessageInTransitToo() throws {
