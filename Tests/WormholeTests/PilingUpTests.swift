@@ -1,3 +1,4 @@
+import FoundationEssentials
 import TestSupport
 import TestTraits
 import Testing
@@ -193,6 +194,27 @@ import WormholeSyscalls
     let names = Mirror(reflecting: listener).descendant("state", "state", "machine", "names")
     #expect(try #require(names as? [Any]).count < 20)
     gate.open()
+  }
+
+  /// A watch without an initial call begins while a notice of an earlier change arrives.
+  @Test func aNoticeBeforeTheSourceIsThereMakesNoKnownValueNews() throws {
+    let known = Stamp.version(1, .distantPast, recovered: false)
+    let heard = Heard<String>()
+    let listener = Listener(seen: ["n": known]) { heard.add($0.name) }
+    defer { listener.stop() }
+    func join(_ name: String, _ stamp: Stamp) {
+      listener.join(
+        name, ChangeSource(look: { WatchResult(name: name, stamp: stamp) }, leave: {}))
+      listener.change(name)
+    }
+    listener.change("n")
+    // Names are read one after the other, so the listener has dealt with the notice by then.
+    join("first", known)
+    try heard.wait("another name") { $0 == ["first"] }
+    join("n", known)
+    join("last", known)
+    try heard.wait("a name after it") { $0.last == "last" }
+    #expect(heard.all == ["first", "last"])
   }
 
   /// Three channels change again and again, and the handler never catches up.

@@ -71,14 +71,18 @@ import Testing
     #expect(machine.version(of: "b") == 3)
   }
 
-  /// The channel comes back while its watcher is about to forget the removed one.
-  @Test func aChangedNameIsNotForgotten() {
-    var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1)])
+  /// The notices that arrived before the source was left are no reason to keep the name.
+  @Test func aForgottenNameIsNotReadUnlessItChangesAgain() {
+    var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1), "b": version(1)])
+    for name in ["c", "a", "b"] { _ = machine.change(name) }
+    #expect(machine.nextName() == "c")
+    machine.forget("a")
+    #expect(machine.nextName() == "b")
+    #expect(machine.nextName() == nil)
+    #expect(machine.isNews("b", version(1)) == false, "another name is kept")
     _ = machine.change("a")
-    machine.forget("a")
     #expect(machine.nextName() == "a")
-    #expect(machine.isNews("a", version(1)) == false, "the version is still known")
-    machine.forget("a")
+    #expect(machine.nextName() == nil)
     #expect(machine.isNews("a", version(1)) == true)
   }
 

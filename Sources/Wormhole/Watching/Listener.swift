@@ -222,12 +222,8 @@ final class Listener: Stoppable {
     while let (name, source) = state.withLock({ state in
       state.machine.nextName().map { ($0, state.sources[$0]) }
     }) {
-      guard let source else {
-        // The name changed once more while the reading of its loss left the source.
-        state.withLock { $0.machine.forget(name) }
-        continue
-      }
-      guard let finding = find(name, source) else { continue }
+      // A join that has not ended yet reads the name again at its end.
+      guard let source, let finding = find(name, source) else { continue }
       if case .failed(let error) = finding.stamp, error.mayPass { lookLater(at: name) }
       let isNews = state.withLock { state in
         defer { if state.sources[name] == nil { state.machine.forget(name) } }

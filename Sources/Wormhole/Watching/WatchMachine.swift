@@ -151,12 +151,13 @@ struct WatchMachine<Waiter> {
     return stamp != .nothing || reportsAbsence
   }
 
-  /// Forgets a name without a source, unless the name may have changed.
+  /// Forgets a name whose source was left, and its changes: a new source is read after its join.
   mutating func forget(_ name: String) {
-    let index = index(of: name)
-    guard !names[index].isChanged else { return }
+    guard let index = indices.removeValue(forKey: name) else { return }
+    if names[index].isChanged, let place = changed[lookedAt...].firstIndex(of: index) {
+      changed.remove(at: place)
+    }
     names[index] = Name(text: "")
-    indices[name] = nil
     free.append(index)
   }
 
