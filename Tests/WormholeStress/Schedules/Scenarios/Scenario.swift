@@ -87,12 +87,15 @@
     /// What happens to processes in orders that the seed draws, unless the command line says
     /// otherwise.
     ///
-    /// The checks of the scenarios with machines take some consequence of a failed call for a
-    /// broken promise: a record is carried later. In `hung` a question whose file could not be
-    /// removed reaches the presenter after the notice of the access's end.
+    /// The checks of the other scenarios take some consequence of a failed call for a broken
+    /// promise: an access that fails leaves its file unchanged, and a record is carried later.
     var drawnHarm: ScheduleSearch.Harm {
-      hasMachines || self == .hung
-        ? [.kills, .suspensions, .losses] : [.kills, .suspensions, .losses, .failures]
+      switch self {
+      case .updaters, .power, .takeover, .saves, .several, .repair, .names, .mail, .cancel, .batch,
+        .members, .late, .ask, .left, .queue:
+        [.kills, .suspensions, .losses, .failures]
+      default: [.kills, .suspensions, .losses]
+      }
     }
 
     /// The process that only waits, and is killed while the other ones take steps.
