@@ -181,7 +181,7 @@ import WormholeSyscalls
       listener.leaveOnceGone(name)
       try eventually("it is left") { left.withLock { $0 } }
     }
-    // Names are read one after the other, so the listener has dealt with all others by now.
+    // The listener reads the names in the order of their notices: 'last' after all others.
     listener.join(
       "last",
       ChangeSource(
@@ -196,6 +196,27 @@ import WormholeSyscalls
     gate.open()
   }
 
+  /// A feed has counted the listener among its own before the listener leaves it, or a reading that
+  /// failed is repeated.
+  @Test func aNoticeAfterTheSourceWasLeftKeepsNoName() throws {
+    let heard = Heard<String>()
+    let number = Monitor(0)
+    let listener = Listener(seen: [:]) { _ in heard.add("\(number.withLock { $0 })") }
+    defer { listener.stop() }
+    listener.join(
+      "mark",
+      ChangeSource(
+        look: { WatchResult(name: "mark", stamp: .posted(number.withLock { $0 })) }, leave: {}))
+    for round in 1...30 {
+      number.withLock { $0 = round }
+      listener.change("n\(round)")
+      listener.change("mark")
+      try heard.waitForLast("\(round)")
+    }
+    let names = Mirror(reflecting: listener).descendant("state", "state", "machine", "names")
+    #expect(try #require(names as? [Any]).count < 20)
+  }
+
   /// A watch without an initial call begins while a notice of an earlier change arrives.
   @Test func aNoticeBeforeTheSourceIsThereMakesNoKnownValueNews() throws {
     let known = Stamp.version(1, .distantPast, recovered: false)
@@ -208,7 +229,7 @@ import WormholeSyscalls
       listener.change(name)
     }
     listener.change("n")
-    // Names are read one after the other, so the listener has dealt with the notice by then.
+    // The listener reads the names in the order of their notices: 'first' after 'n'.
     join("first", known)
     try heard.wait("another name") { $0 == ["first"] }
     join("n", known)

@@ -71,19 +71,18 @@ import Testing
     #expect(machine.version(of: "b") == 3)
   }
 
-  /// The notices that arrived before the source was left are no reason to keep the name.
-  @Test func aForgottenNameIsNotReadUnlessItChangesAgain() {
+  /// A notice that arrived before the source was left is no reason to keep the stamp.
+  @Test func aForgottenNameIsUnknownEvenIfItHasChanged() {
     var machine = WatchMachine<Int>(hasHandler: true, seen: ["a": version(1), "b": version(1)])
-    for name in ["c", "a", "b"] { _ = machine.change(name) }
-    #expect(machine.nextName() == "c")
+    for name in ["a", "b"] { _ = machine.change(name) }
     machine.forget("a")
+    machine.forgetUnknown("b")
+    #expect(machine.nextName() == "a")
     #expect(machine.nextName() == "b")
     #expect(machine.nextName() == nil)
-    #expect(machine.isNews("b", version(1)) == false, "another name is kept")
-    _ = machine.change("a")
-    #expect(machine.nextName() == "a")
-    #expect(machine.nextName() == nil)
+    #expect(machine.version(of: "a") == nil)
     #expect(machine.isNews("a", version(1)) == true)
+    #expect(machine.isNews("b", version(1)) == false, "its stamp is known")
   }
 
   @Test func stoppedItDoesNothingMore() {

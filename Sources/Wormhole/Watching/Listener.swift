@@ -219,10 +219,7 @@ final class Listener: Stoppable {
   /// Returns the next news.
   private func findNews() -> WatchResult? {
     if let failure = takeFailure() { return WatchResult(failure) }
-    while let (name, source) = state.withLock({ state in
-      state.machine.nextName().map { ($0, state.sources[$0]) }
-    }) {
-      // A join that has not ended yet reads the name again at its end.
+    while let (name, source) = state.withLock({ state in nextName(&state) }) {
       guard let source, let finding = find(name, source) else { continue }
       if case .failed(let error) = finding.stamp, error.mayPass { lookLater(at: name) }
       let isNews = state.withLock { state in
@@ -232,6 +229,17 @@ final class Listener: Stoppable {
       if isNews { return finding }
     }
     return nil
+  }
+
+  /// Returns the next changed name, with its source.
+  ///
+  /// Without a source, the notice came too late, or before the join of the source has ended. The
+  /// join has the name read at its end; only posts of a ``Notice`` during the join do not count.
+  private func nextName(_ state: inout State) -> (String, ChangeSource?)? {
+    guard let name = state.machine.nextName() else { return nil }
+    let source = state.sources[name]
+    if source == nil { state.machine.forgetUnknown(name) }
+    return (name, source)
   }
 
   /// Reads a name again in a second, even without a further change: the system refused to read the

@@ -14,7 +14,7 @@ enum Stamp: Equatable, Sendable {
   indirect case member(Profile)
   indirect case failed(WormholeError)
 
-  /// The version that is known after this reading; a failed reading leaves the one before.
+  /// Returns the known version after this reading; a failed reading does not change the version.
   fileprivate func version(after before: Int?) -> Int? {
     switch self {
     case .version(let version, _, _), .expired(let version, _): version
@@ -151,13 +151,22 @@ struct WatchMachine<Waiter> {
     return stamp != .nothing || reportsAbsence
   }
 
-  /// Forgets a name whose source was left, and its changes: a new source is read after its join.
+  /// Forgets a name whose source was left; a name that has changed meanwhile, at its next reading.
   mutating func forget(_ name: String) {
-    guard let index = indices.removeValue(forKey: name) else { return }
-    if names[index].isChanged, let place = changed[lookedAt...].firstIndex(of: index) {
-      changed.remove(at: place)
+    guard let index = indices[name] else { return }
+    names[index].seen = nil
+    forgetUnknown(name)
+  }
+
+  /// Forgets a name without a source, unless a stamp of the name is known.
+  ///
+  /// A watch that begins knows stamps before it has sources.
+  mutating func forgetUnknown(_ name: String) {
+    guard let index = indices[name], names[index].seen == nil, !names[index].isChanged else {
+      return
     }
     names[index] = Name(text: "")
+    indices[name] = nil
     free.append(index)
   }
 
