@@ -251,9 +251,9 @@
         .flatMap(files).filter { !$0.hasSuffix("/flow.plist") && !$0.hasSuffix("/cursor.plist") }
     }
 
-    /// Whether a process was killed or suspended.
+    /// Whether a process was killed or suspended, or a call has failed.
     var isDisturbed: Bool {
-      (0..<processes).contains { Turnstile.wasKilled($0) }
+      (0..<processes).contains { Turnstile.wasKilled($0) } || !Turnstile.failedSteps.isEmpty
         || (0..<Turnstile.stepCount).contains { Turnstile.choice(at: $0).suspended != 0 }
     }
   }

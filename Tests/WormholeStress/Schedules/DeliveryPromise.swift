@@ -74,6 +74,8 @@
           noteReturn(of: choice.player, in: choice.process)
         }
       case .call(.rename): isSend = Turnstile.step(at: number).path.hasPrefix(Self.inbox)
+      // The call throws `notDurable`: the message is there, and a power cut may remove it.
+      case .call(.fsync) where choice.isFailed: placed[choice.player] = nil
       default: break
       }
       calls[choice.player] = PendingCall(choice: choice, isSend: isSend)

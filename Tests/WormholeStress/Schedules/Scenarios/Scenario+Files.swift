@@ -24,8 +24,11 @@
       } catch let error as WormholeError where error.code == .stopped {
         // The other process is suspended inside of its access.
         Note.refused.write(number + 1)
+      } catch {
+        Note.refused.write(number + 1)
+        Turnstile.setText("\(error)")
       }
-      if number == 0 { Self.pause(.seconds(40)) }
+      if number == 0 { Self.pause(.seconds(40)) } else { Self.waitForRetries() }
       Turnstile.finish()
       presenting?.stop()
     }
@@ -43,7 +46,12 @@
             }
             guard count > 0 else { return }
             Note.attempted.write(count)
-            try Self.add(count, path)
+            do {
+              try Self.add(count, path)
+            } catch {
+              Note.refused.write(count)
+              throw error
+            }
             Note.done.write(count)
           }
         } catch let error as WormholeError where [.timedOut, .stopped].contains(error.code) {
@@ -54,6 +62,26 @@
         done()
       }
       return try coordinator.present(file, as: presenter)
+    }
+
+    /// A failed notice is sent again while the process lives.
+    static func waitForRetries() {
+      if !Turnstile.failedSteps.isEmpty { pause(.seconds(3)) }
+    }
+
+    /// Whether a call failed on one of the files, as in the body of an access.
+    static func hasFailed(on files: [String]) -> Bool {
+      Turnstile.failedSteps.contains { step in
+        files.contains { step.path == $0 || step.path.hasSuffix("/\($0)") }
+      }
+    }
+
+    /// Whether the presenters could not be listed or read: the unknown ones are not notified.
+    static var hasUnknownPresenters: Bool {
+      Turnstile.failedSteps.contains { step in
+        step.path.contains("/presenters") || step.path.hasSuffix(".wormhole")
+          || step.path.hasSuffix("groups")
+      }
     }
 
     /// Makes the file, and the directory that orders the accesses.
@@ -93,10 +121,12 @@
       let attempted = values(.attempted, in: Array(notes.joined())).reduce(0, +) - refused
       // In place, a process that dies leaves any content.
       let hasKills = (0..<2).contains { Turnstile.wasKilled($0) }
-      if hasKills { return nil }
+      if hasKills || Self.hasFailed(on: ["file"]) { return nil }
       if final != done || attempted != done {
         return "lost: \(attempted) was begun and \(done) done, and the content is \(final)"
       }
+      // An access begins even if its presenters cannot be asked.
+      guard Turnstile.failedSteps.isEmpty else { return nil }
       // A presenter that is suspended for longer than its time to respond has not saved.
       let limit = Int(Coordinator.Presenter.responseTimeout / .milliseconds(1))
       guard let began = values(.began, in: notes[1]).first,

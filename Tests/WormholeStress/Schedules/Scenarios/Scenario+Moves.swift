@@ -59,7 +59,10 @@
       } catch let error as WormholeError where error.code == .stopped {
         // The conflicting process is suspended inside its access.
         Note.refused.write(number)
+      } catch {
+        Turnstile.setText("\(error)")
       }
+      if number > 0 { Self.waitForRetries() }
       Turnstile.finish()
       presenting?.stop()
     }
@@ -263,6 +266,7 @@
           return "together: \(other) and \(one)"
         }
       }
+      if Self.hasFailed(on: ["old", "new"]) { return nil }
       guard let place = values(.place, in: notes[3]).first else {
         return "blocked: no access to both paths afterwards"
       }
@@ -273,9 +277,9 @@
       if place != (isMoved ? 2 : 1), !Turnstile.wasKilled(1) {
         return "half: the file is at place \(place), and moved is \(isMoved)"
       }
-      let isDisturbed = (0..<Turnstile.stepCount).contains {
-        Turnstile.choice(at: $0).suspended != 0
-      }
+      let isDisturbed =
+        !Turnstile.failedSteps.isEmpty
+        || (0..<Turnstile.stepCount).contains { Turnstile.choice(at: $0).suspended != 0 }
       if !isDisturbed, count(.refused, notes) > 0 { return "refused: no process is suspended" }
       return brokenContent(contents[0], notes)
         ?? brokenPresenter(contents[0], at: place, notes)
@@ -300,10 +304,11 @@
     ) -> String? {
       // The access afterwards removes the presenters of ended processes.
       if count(.presented, [notes[3]]) > 0 { return "left: the presenter of an ended process" }
-      guard !Turnstile.wasKilled(0) else { return nil }
+      guard !Turnstile.wasKilled(0), !Self.hasUnknownPresenters else { return nil }
       let (presented, moves) = (values(.presented, in: notes[0]), values(.moved, in: notes[0]))
-      // A killed process may have moved the file without a notice.
-      let isSure = !Turnstile.wasKilled(1) || count(.told, notes) > 0
+      // A killed process may have moved the file without a notice, and a request may have failed.
+      let isSure =
+        Turnstile.failedSteps.isEmpty && (!Turnstile.wasKilled(1) || count(.told, notes) > 0)
       let isKnown = count(.partly, notes) > 0
       if isSure ? moves != (isKnown ? [2] : []) : moves.count > 1 || !isKnown && !moves.isEmpty {
         return "untold: the presenter was notified of moves to \(moves)"

@@ -25,6 +25,7 @@
             try Self.add(addition, path)
           }
         }
+        Self.waitForRetries()
       }
       Turnstile.finish()
       presenting?.stop()
@@ -77,7 +78,9 @@
       Turnstile.begin()
       switch number {
       case 0: Self.pause(.seconds(40))
-      case 1: Self.unlessStopped { try coordinator.write(file) { try Self.add(1, $0) } }
+      case 1:
+        Self.unlessStopped { try coordinator.write(file) { try Self.add(1, $0) } }
+        Self.waitForRetries()
       default:
         // By now the writer has ended: its access is removed here if it was killed.
         Self.pause(.seconds(10))
@@ -126,6 +129,7 @@
       guard let final = values(.first, in: notes[3]).last else { return "unreadable: the file" }
       // Process 2 notifies the presenters in place of a writer that was killed.
       guard !Turnstile.wasKilled(0), !Turnstile.wasKilled(2) else { return nil }
+      if Self.hasUnknownPresenters || Self.hasFailed(on: ["file"]) { return nil }
       guard let shown = values(.shown, in: notes[0]).last else {
         return isDisturbed ? nil : "unasked: the second presenter was not registered"
       }

@@ -87,15 +87,11 @@
     /// What happens to processes in orders that the seed draws, unless the command line says
     /// otherwise.
     ///
-    /// The checks of the other scenarios take some consequence of a failed call for a broken
-    /// promise: an access that fails leaves its file unchanged, and a record is carried later.
+    /// The checks of the scenarios with machines take some consequence of a failed call for a
+    /// broken promise: a record is carried later.
     var drawnHarm: ScheduleSearch.Harm {
-      switch self {
-      case .updaters, .power, .takeover, .saves, .several, .repair, .names, .mail, .cancel, .batch,
-        .members, .late, .ask, .left, .queue:
-        [.kills, .suspensions, .losses, .failures]
-      default: [.kills, .suspensions, .losses]
-      }
+      hasMachines
+        ? [.kills, .suspensions, .losses] : [.kills, .suspensions, .losses, .failures]
     }
 
     /// The process that only waits, and is killed while the other ones take steps.
