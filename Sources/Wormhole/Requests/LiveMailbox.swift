@@ -29,6 +29,8 @@ final class LiveMailbox: Service {
   private let answerRunner = Worker(staysOffWatcher: false)
   private let takingAnswers = Monitor(0)
   private let otherRunner = Worker(staysOffWatcher: false)
+  /// Whether the exchange is closed; locked while the folders of earlier incarnations are removed.
+  private let sweeping = Monitor(false)
   let askers: LiveFolders
   /// The subscriptions, each until it is stopped or the member leaves.
   let begun: ActiveSubscriptions
@@ -92,7 +94,17 @@ final class LiveMailbox: Service {
     }
     let linkWatching = container.options.link?.watch { [weak peers] in peers?.lookAtLink() }
     held.withLock { $0.linkWatching = linkWatching }
+    sweep()
     list()
+  }
+
+  /// Removes the folders of earlier incarnations; repeats this if the system refuses it for now.
+  private func sweep(again pause: Duration = .seconds(1)) {
+    let isDone = sweeping.withLock { isClosed in isClosed || home.sweepLive(but: incarnation) }
+    guard !isDone else { return }
+    container.background.soon(after: pause) { [weak self] in
+      self?.sweep(again: min(pause * 2, .seconds(60)))
+    }
   }
 
   /// Calls a closure if the container is removed or moved away.
@@ -108,6 +120,8 @@ final class LiveMailbox: Service {
   /// Ends the exchange; each pending request fails with ``hasLeft(_:)``.
   func close() {
     machine.withLock { $0.close() }
+    // The next incarnation may make its folder after the close.
+    sweeping.withLock { $0 = true }
     let held = held.withLock { exchange(&$0, with: HeldServices()) }
     held.endWatch?.stop()
     notices.stop()

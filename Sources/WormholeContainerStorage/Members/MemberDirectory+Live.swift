@@ -5,22 +5,41 @@ package import WormholeSyscalls
 /// A process that joins makes its own folder and removes the folders of dead incarnations; their
 /// messages are never read again. Immediate messages therefore never arrive at a later process.
 extension MemberDirectory {
-  /// Makes the folder of an incarnation, and removes the folders of all others.
+  /// Makes the folder of an incarnation.
   package func makeLive(_ incarnation: Incarnation) throws(Errno) -> OpenDirectory {
-    let live = try part(.live)
-    let folder = OpenDirectory(
-      try container.staging.ensureDirectory(incarnation.rawValue, in: live.descriptor))
-    for name in try live.descriptor.names() where name != incarnation.rawValue {
+    OpenDirectory(
+      try container.staging.ensureDirectory(
+        incarnation.rawValue, in: part(.live).descriptor))
+  }
+
+  /// Removes the folders of all other incarnations.
+  ///
+  /// The caller has the presence during the call: without it, another process may join and make its
+  /// folder.
+  ///
+  /// - Returns: false if the system has refused a part of it, and may grant it later.
+  package func sweepLive(but incarnation: Incarnation) -> Bool {
+    var isSwept = true
+    func attempt(_ what: String, _ call: () throws(Errno) -> Void) {
       do throws(Errno) {
-        try removeTree(name, in: live.descriptor, container.options.sharing)
+        try call()
       } catch {
         // A foreign entry blocks no member.
         container.log(
-          .notice, "could not remove '\(path)/live/\(name)': \(error)",
-          about: LogSubject(member: self.name), because: error)
+          .notice, "could not \(what): \(error)", about: LogSubject(member: name), because: error)
+        let failure = WormholeError(error, "sweep", name)
+        if failure.mayPass || failure.code == .full { isSwept = false }
       }
     }
-    return folder
+    attempt("list '\(path)/live'") { () throws(Errno) in
+      let live = try part(.live)
+      for other in try live.descriptor.names() where other != incarnation.rawValue {
+        attempt("remove '\(path)/live/\(other)'") { () throws(Errno) in
+          try removeTree(other, in: live.descriptor, container.options.sharing)
+        }
+      }
+    }
+    return isSwept
   }
 
   /// Returns the folder of an incarnation; nil if it was removed.

@@ -103,6 +103,31 @@ import WormholeTesting
     #expect(throws: Never.self) { try pair.phone.sendImmediately(2, within: patience) }
   }
 
+  /// A full disk may refuse either; a member on a full disk receives no requests.
+  @Test(arguments: [
+    FaultRule(.getdents, path: "watch/live", persistent: true, .fail(.noSpace)),
+    FaultRule(.rmdir, persistent: true, .fail(.noSpace)),
+  ])
+  func aRefusedSweepOfEarlierIncarnationsIsRepeated(_ rule: FaultRule) throws {
+    let pair = try Pair()
+    pair.watch.leave()
+    let earlier = "0123456789abcdef"
+    let folder = try pair.meeting.folder("members/watch/live")
+    try folder.makeDirectory(earlier, mode: 0o700)
+    let again = try pair.meeting.another()
+    var joined: Member?
+    try FaultPoints.with([rule]) { joined = try again.join(as: "watch") }
+    let watch = try #require(joined)
+    #expect(try pair.meeting.names("members/watch/live").contains(earlier))
+    let responding = watch.respond(to: Int.self) { $0 * 2 }
+    #expect(try pair.phone.request(1, as: Int.self, within: patience) == 2)
+    try TestSupport.eventually("the earlier folder is removed") {
+      try pair.meeting.names("members/watch/live") == [watch.incarnation.rawValue]
+    }
+    responding.stop()
+    watch.leave()
+  }
+
   /// The receipt of an earlier incarnation's message is removed after the report, and the sender
   /// asks for the message's value afterwards.
   @Test func aReceiptThatCannotBeReadForAMomentKeepsItsContent() throws {
