@@ -46,6 +46,28 @@ private typealias Machine = PresenterMachine<Int, Int>
     #expect(machine.completed(access, resume: 2).isEmpty)
   }
 
+  /// The file of the request could not be removed at first, and the notice has overtaken it.
+  @Test func aRequestAfterTheEndOfItsAccessPausesNoPresenter() {
+    var machine = Machine([.relinquish], mostUnasked: 2)
+    machine.begin(at: [AccessPath("/a")])
+    func end(_ access: String) {
+      let news = PresenterNews(presenter: 1, access: access, changed: [], made: [])
+      #expect(machine.tell(news, as: "g").isEmpty)
+    }
+    func calls(_ access: String) -> Bool {
+      let question = PresenterQuestion(
+        presenter: 1, access: access, process: "p", writes: true, saves: nil, deletes: nil,
+        deleted: nil)
+      let actions = machine.ask(question, as: "g", 1)
+      if actions.count == 1, case .answer(1, holdsOff: false) = actions[0] { return false }
+      return true
+    }
+    for access in ["1", "2", "2", "3", ""] { end(access) }
+    // Of the accesses that have not asked, the last two are known.
+    #expect(["1", "2", "3", ""].map(calls) == [true, false, false, true])
+    #expect(machine.held.count == 2)
+  }
+
   /// What the actions hide and forget, if they are nothing else.
   private func registrations(
     _ actions: [Machine.Action]
@@ -84,7 +106,7 @@ private struct Access: Hashable {
 }
 
 private struct World: WalkedState {
-  enum Disturbance: CaseIterable { case move, failure, death, end, timeout }
+  enum Disturbance: CaseIterable { case move, failure, death, end, timeout, lateness }
   enum Call: Hashable {
     case step(Machine.Step, Machine.PresenterAccess)
     case resume(Int)
@@ -113,6 +135,8 @@ private struct World: WalkedState {
   /// The closures that were called and have not reported their completion.
   var called: [Call] = []
   var news: [News] = []
+  /// The requests of each access whose files could not be removed at first.
+  var late: [Int: [Int]] = [:]
   var isTimerSet = false
   var isChangeUnseen = false
   var given: Set<Int> = []
@@ -157,6 +181,7 @@ private struct World: WalkedState {
       move(isRelinquishing(call)) { $0.complete(call, resumes: false) }
     }
     move(!news.isEmpty) { $0.deliver() }
+    for index in late.keys.sorted() { move(true) { $0.arriveLate(index) } }
     move(isTimerSet) { $0.look() }
     if next.isEmpty, let violated = violatedRest { return [violated] }
     guard disturbances.count > spared else { return next }
@@ -175,6 +200,7 @@ private struct World: WalkedState {
       }
       disturb(.death, [.waiting, .working].contains(access.phase)) { $0.kill(index) }
     }
+    disturb(.lateness, accesses[0].phase == .idle && !isMoving) { $0.ask(0, isLate: true) }
     disturb(.failure, registering != nil && lastRegistration > 1) { $0.endRegistration(true) }
     let isWritten = accesses.contains { $0.writes && $0.phase == .working }
     disturb(.move, !isWritten && shown.values.contains(file)) { $0.moveFile() }
@@ -200,11 +226,23 @@ private struct World: WalkedState {
       saves: true, deletes: nil, deleted: nil)
   }
 
-  private mutating func ask(_ index: Int) {
+  private mutating func ask(_ index: Int, isLate: Bool = false) {
     accesses[index].phase = .waiting
     accesses[index].path = file
     for number in shown.filter({ $0.value == file }).keys.sorted() {
       accesses[index].asked.insert(number)
+      guard !isLate else {
+        // The access gives up this request, as after its time to respond.
+        late[index, default: []].append(number)
+        continue
+      }
+      accesses[index].open.insert(number)
+      perform(machine.ask(question(index, at: number), as: "g", 10 * number + index))
+    }
+  }
+
+  private mutating func arriveLate(_ index: Int) {
+    for number in late.removeValue(forKey: index) ?? [] where known.contains(number) {
       accesses[index].open.insert(number)
       perform(machine.ask(question(index, at: number), as: "g", 10 * number + index))
     }

@@ -90,15 +90,21 @@ struct PresenterMachine<Reply, Resumption> {
   /// Requests of accesses that have ended are kept too: until the reply arrives, the requesting
   /// process does not wait for this presenter again.
   private var pending: [PresenterAccess: PendingReply] = [:]
+  /// The last accesses that have ended before their request arrived.
+  ///
+  /// The file of a request stays unread while the system refuses to remove it, and the notice of
+  /// the end overtakes it.
+  private var endedUnasked: [PresenterAccess] = []
   private(set) var awaited: Set<AwaitedWriter> = []
   /// The changes still to report, by path; a call for each is queued already.
   private var changes: [AccessPath: Bool] = [:]
   /// The number of changes that are reported separately.
   private let mostChanges: Int
+  private let mostUnasked: Int
 
-  init(_ closures: Set<Closure>, mostChanges: Int = 1000) {
+  init(_ closures: Set<Closure>, mostChanges: Int = 1000, mostUnasked: Int = 100) {
     self.closures = closures
-    self.mostChanges = mostChanges
+    (self.mostChanges, self.mostUnasked) = (mostChanges, mostUnasked)
   }
 
   // MARK: Registration
@@ -188,6 +194,10 @@ struct PresenterMachine<Reply, Resumption> {
     let access = PresenterAccess(
       registration: Registration(guest: guest, number: question.presenter),
       access: question.access)
+    if let index = endedUnasked.firstIndex(of: access) {
+      endedUnasked.remove(at: index)
+      return [.answer(reply, holdsOff: false)]
+    }
     holds[access] = Hold(process: question.process, writes: question.writes == true)
     pending[access] = PendingReply(reply: reply, steps: steps(before: question)[...])
     return [.lookLater] + proceed(access)
@@ -254,11 +264,20 @@ struct PresenterMachine<Reply, Resumption> {
   mutating func tell(_ news: PresenterNews, as guest: String) -> [Action] {
     let made = Set(news.made.map(AccessPath.init(_:)))
     let registration = Registration(guest: guest, number: news.presenter)
-    var actions = end(of: PresenterAccess(registration: registration, access: news.access))
+    let access = PresenterAccess(registration: registration, access: news.access)
+    if holds[access] == nil, pending[access] == nil { noteUnasked(access) }
+    var actions = end(of: access)
     for path in news.changed.map(AccessPath.init(_:)) {
       actions += change(at: path, isNew: made.contains(path))
     }
     return actions
+  }
+
+  /// Notes the end of an access whose request has not arrived, and that may never have asked.
+  private mutating func noteUnasked(_ access: PresenterAccess) {
+    guard !isStopped, !access.access.isEmpty, !endedUnasked.contains(access) else { return }
+    if endedUnasked.count == mostUnasked { endedUnasked.removeFirst() }
+    endedUnasked.append(access)
   }
 
   private mutating func end(of access: PresenterAccess) -> [Action] {

@@ -71,6 +71,38 @@ private typealias Machine = PresenterMachine<Int, Int>
     guest.leave()
   }
 
+  /// The file of the request could not be removed at first, and the notice has overtaken it.
+  @Test func aRequestAfterTheEndOfItsAccessPausesNobody() throws {
+    let scene = try FileScene()
+    let path = scene.path("a")
+    let (calls, changes) = (Heard<String>(), Heard<String>())
+    var presenter = Coordinator.Presenter()
+    presenter.relinquish = { _, goOn in
+      calls.add("relinquish")
+      goOn { calls.add("resume") }
+    }
+    presenter.didChange = { changes.add($0.path) }
+    let presenting = try scene.another().present(path, as: presenter)
+    let room = try scene.arbiters.room(for: AccessPath(path))
+    let (name, entry) = try #require(
+      try room.presenters(of: [AccessPath(path)], but: []) { _ in true }.first)
+    let guest = try SharedContainer(room.container, Options()).guest()
+    let peer = guest.peer(guest: entry.guest)
+    let news = PresenterNews(
+      presenter: name.number, access: "access", changed: [path], made: [])
+    try peer.sendImmediately(news, kind: PresenterNews.kind, within: patience)
+    try changes.wait("the notice") { $0 == [path] }
+    let question = PresenterQuestion(
+      presenter: name.number, access: "access", process: try room.showProcess(), writes: true,
+      saves: nil, deletes: nil, deleted: nil)
+    let holdsOff = try peer.request(
+      question, as: Bool.self, kind: PresenterQuestion.kind, within: patience)
+    #expect(!holdsOff)
+    #expect(calls.all == [])
+    guest.leave()
+    presenting.stop()
+  }
+
   // MARK: Steps
 
   /// A presenter that could save and delete, in the order of its steps.
