@@ -88,10 +88,9 @@
     /// otherwise.
     ///
     /// The checks of the scenarios with machines take some consequence of a failed call for a
-    /// broken promise: a record is carried later. In `hung` a question whose file could not be
-    /// removed reaches the presenter after the notice of the access's end.
+    /// broken promise: a record is carried later.
     var drawnHarm: ScheduleSearch.Harm {
-      hasMachines || self == .hung
+      hasMachines
         ? [.kills, .suspensions, .losses] : [.kills, .suspensions, .losses, .failures]
     }
 
