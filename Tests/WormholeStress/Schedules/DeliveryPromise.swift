@@ -9,11 +9,12 @@
   /// of these outcomes, a sent message has a name and its content, until its file is removed at the
   /// acknowledgement.
   ///
-  /// The name may be one in the inbox again: claims and acknowledgements are not synced. The steps
-  /// contain hashes of the names, and the inodes of open files. On tmpfs, no file has the number of
-  /// an earlier one.
+  /// The name may be one in the inbox again: claims and acknowledgements are not synced. A name in
+  /// `staging/` is none: the next sweep removes it. The steps contain hashes of the names, and the
+  /// inodes of open files. On tmpfs, no file has the number of an earlier one.
   struct DeliveryPromise {
     private static let inbox = "members/b/inbox/"
+    private static let staging = "staging/"
 
     private struct Moment {
       /// The file of each known name.
@@ -25,6 +26,8 @@
     private struct PendingCall {
       let choice: Turnstile.Choice
       let isSend: Bool
+      /// Whether the file has a name in `staging/`: a sweep may have removed the name.
+      let isStaged: Bool
     }
 
     private struct Placed {
@@ -34,6 +37,8 @@
 
     /// The names at the latest sync, and after each later change.
     private var moments = [Moment()]
+    /// The file of each name in `staging/`.
+    private var staged: [UInt64: UInt64] = [:]
     private var unsynced: Set<UInt64> = []
     private var removed: Set<UInt64> = []
     /// The call that each player makes when it continues.
@@ -66,19 +71,22 @@
     private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int) {
       guard choice.player >= 0 else { return }
       var isSend = false
+      let path = Turnstile.step(at: number).path
       switch choice.doing {
       case .end: noteReturn(of: choice.player, in: choice.process)
       case .call(.open):
         // The thread makes the file of its next message.
-        if Turnstile.step(at: number).path.hasPrefix("staging/") {
+        if path.hasPrefix(Self.staging) {
           noteReturn(of: choice.player, in: choice.process)
         }
-      case .call(.rename): isSend = Turnstile.step(at: number).path.hasPrefix(Self.inbox)
+      case .call(.rename): isSend = path.hasPrefix(Self.inbox)
       // The call throws `notDurable`: the message is there, and a power cut may remove it.
       case .call(.fsync) where choice.isFailed: placed[choice.player] = nil
       default: break
       }
-      calls[choice.player] = PendingCall(choice: choice, isSend: isSend)
+      calls[choice.player] = PendingCall(
+        choice: choice, isSend: isSend,
+        isStaged: path.hasPrefix(Self.staging) && !path.hasSuffix(" (deleted)"))
     }
 
     private mutating func noteReturn(of player: Int, in process: Int) {
@@ -94,7 +102,7 @@
       switch choice.doing {
       case .call(.write), .call(.pwrite):
         unsynced.insert(choice.file)
-        moments[moments.count - 1].files[choice.object] = choice.file
+        if call.isStaged { staged[choice.object] = choice.file }
       case .call(.fsync):
         unsynced.remove(choice.file)
         let index = moments.lastIndex { $0.folders.contains(choice.object) }
@@ -109,7 +117,8 @@
     private mutating func noteRename(_ call: PendingCall) {
       let choice = call.choice
       var files = moments[moments.count - 1].files
-      guard let file = files.removeValue(forKey: choice.other) else { return }
+      let from = staged.removeValue(forKey: choice.other) ?? files.removeValue(forKey: choice.other)
+      guard let file = from else { return }
       files[choice.object] = file
       moments.append(Moment(files: files, folders: [choice.folder, choice.otherFolder]))
       guard call.isSend else { return }
@@ -117,6 +126,7 @@
     }
 
     private mutating func noteRemoval(_ choice: Turnstile.Choice) {
+      if staged.removeValue(forKey: choice.object) != nil { return }
       var files = moments[moments.count - 1].files
       guard let file = files.removeValue(forKey: choice.object) else { return }
       removed.insert(file)
