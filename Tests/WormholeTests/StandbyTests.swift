@@ -54,6 +54,36 @@ import WormholeSyscalls
     #expect(first.isJoined)
   }
 
+  /// Each close of a presence file that was open for writing causes a notice.
+  @Test func noticesWithoutAnEndDoNotExtendTheTimeLimit() throws {
+    let first = try container.join(as: "phone")
+    let home = try #require(try container.storage.existingMember("phone")).home
+    let other = try meeting.another()
+    let isOver = Monitor(false)
+    let noticing = try Thread("noticing") {
+      while true {
+        _ = try? home.descriptor.open("presence", [.readWrite]).close()
+        let ends = isOver.wait(until: .now + .milliseconds(5)) { $0 ? true : nil }
+        if ends == true { return }
+      }
+    }
+    let refusal = Monitor(WormholeError.Code?.none)
+    let standby = try Thread("standby") {
+      do throws(WormholeError) {
+        try other.join(as: "phone", within: .seconds(1)).leave()
+      } catch {
+        refusal.signal { $0 = error.code }
+      }
+    }
+    let code = refusal.wait(until: .now + patience) { $0 }
+    // Without notices, every standby ends.
+    isOver.signal { $0 = true }
+    noticing.join()
+    standby.join()
+    #expect(code == .nameTaken)
+    #expect(first.isJoined)
+  }
+
   @Test(arguments: [Processes.Signal.terminate, .kill])
   func aStandbyTakesOverWhenTheHolderEnds(signal: Processes.Signal) throws {
     let other = try meeting.another()
