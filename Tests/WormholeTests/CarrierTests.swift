@@ -406,4 +406,17 @@ import WormholeSyscalls
     // The proxy stays one.
     #expect(try carrier.home(ofQueue: "jobs")?.isSettling == false)
   }
+
+  /// A former home may hand on messages that it has sent before several moves.
+  @Test func aQueueThatMovesOnRemembersAllItsHomes() throws {
+    func leave(to machine: String, _ term: Int, _ before: [String] = []) throws -> [String]? {
+      try carrier.leave("jobs", to: machine, term: term, before: before)
+      return try carrier.home(ofQueue: "jobs")?.before
+    }
+    #expect(try leave(to: Self.machine, 1, ["a"]) == ["a"])
+    #expect(try leave(to: "b", 2) == ["a", Self.machine])
+    #expect(try leave(to: "c", 3, ["d"]) == ["a", Self.machine, "b", "d"])
+    // The homes that the caller gives come last, and no home is there twice.
+    #expect(try leave(to: "e", 4, ["a"]) == [Self.machine, "b", "d", "c", "a"])
+  }
 }
