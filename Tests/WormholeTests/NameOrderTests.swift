@@ -26,6 +26,20 @@ import WormholeSyscalls
     #expect(one.precedes("\u{e9}"))
   }
 
+  /// The clock begins anew with each start of the machine, and so with each epoch.
+  @Test func theEpochDecidesBeforeTheTime() {
+    let stamps = [(1, 5), (1, 9), (2, 1), (2, 5), (3, 0)].map { epoch, time in
+      MessageStamp(epoch: epoch, nanoseconds: Int64(time))
+    }
+    for (place, stamp) in stamps.enumerated() {
+      for (otherPlace, other) in stamps.enumerated() {
+        #expect((stamp < other) == (place < otherPlace), "\(stamp), \(other)")
+        let (name, otherName) = (name(1).stamped(stamp), name(1).stamped(other))
+        #expect((name < otherName) == (place < otherPlace), "\(name), \(otherName)")
+      }
+    }
+  }
+
   /// A generated ID has 16 hexadecimal digits, with or without an ordering key behind it.
   @Test func onlyAnIdentifierThatTheLibraryMayHaveGeneratedNeedsNoSecondName() {
     #expect(!name(1, id: "0123456789abcdef").mayBeChosen)
