@@ -28,6 +28,16 @@ import WormholeTesting
     try message.acknowledge()
   }
 
+  @Test(.blocking) func madeMessagesAndRequestsHaveTheirHeaders() throws {
+    let headers = ["trace-id": "7", "place": "foyer"]
+    #expect(try Message.make(1, headers: headers).headers == headers)
+    #expect(try Message.make(1).headers.isEmpty)
+    #expect(try Request.make(1, headers: headers).headers == headers)
+    #expect(try ImmediateMessage.make(1, headers: headers).headers == headers)
+    let error = #expect(throws: WormholeError.self) { try Message.make(1, headers: ["": "x"]) }
+    #expect(error?.operation == "make message")
+  }
+
   @Test(.blocking) func laterAttemptIsRedelivered() throws {
     let second = try Message.make(1, attempt: 2)
     #expect(second.attempt == 2)
