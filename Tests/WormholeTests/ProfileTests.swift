@@ -99,6 +99,22 @@ import WormholeSyscalls
     #expect(try container.storage.existingMember("watch") == nil)
   }
 
+  /// A letter outside ASCII takes several bytes.
+  @Test func theLimitCountsBytesOfKeysAndValues() throws {
+    let half = String(repeating: "ä", count: 1024)
+    let member = try container.join(as: "phone", info: [half: half])
+    #expect(member.info == [half: half])
+    for more in [[half + "k": half], [half: half + "ä"]] {
+      let changed = #expect(throws: WormholeError.self) { try member.update(info: more) }
+      #expect(changed?.code == .tooLarge)
+      let joined = #expect(throws: WormholeError.self) {
+        _ = try container.join(as: "watch", info: more)
+      }
+      #expect(joined?.code == .tooLarge)
+    }
+    #expect(try container.peer("phone").profile?.info == [half: half])
+  }
+
   @Test func aNameThatCannotBeUsedIsAnError() throws {
     #expect(try failure { _ = try container.join(as: "") }.code == .invalidName)
     let long = String(repeating: "ä", count: 60)
