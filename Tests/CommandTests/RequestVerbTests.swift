@@ -200,6 +200,26 @@ struct RequestVerbTests {
     #expect(shown.contains(#""environment":{"K":"a=b","L":""}"#), "\(shown)")
   }
 
+  /// As with execvp(3), further folders without the program do not make the program missing.
+  @Test func aProgramThatIsNotExecutableIsNotMissing() throws {
+    let stage = try Stage()
+    try stage.done("mkdir plain empty other && touch plain/usherd && cp /bin/true other/usherd")
+    func register(_ folders: String...) throws -> ProcessOutcome {
+      let path = folders.map { "$PWD/\($0):" }.joined() + "$PATH"
+      return try stage.run("PATH=\"\(path)\" wormhole wake usher --register -- usherd")
+    }
+    for outcome in [try register("plain", "empty"), try register("empty", "plain")] {
+      #expect(
+        outcome.errors.contains("program 'usherd' is not executable"), "\(outcome.errors)")
+      #expect(outcome.status != .exited(0))
+    }
+    let missing = try register("empty")
+    #expect(missing.errors.contains("program 'usherd' was not found"), "\(missing.errors)")
+    let found = try register("plain", "other")
+    #expect(found.status == .exited(0), "\(found.errors)")
+    #expect(try stage.done("wormhole wake usher --show").contains("/other/usherd"))
+  }
+
   @Test func aStartIsForgottenOnlyWhereAContainerIs() throws {
     let stage = try Stage()
     let outcome = try stage.run("wormhole wake watch --forget")
