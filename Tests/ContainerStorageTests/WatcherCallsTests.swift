@@ -236,6 +236,55 @@ import WormholeSyscalls
     early.stop()
   }
 
+  /// A listener that inotify cannot serve at first, in a watcher of its own that makes no check
+  /// until the test asks for one.
+  private struct PolledListener {
+    let watcher = Watcher()
+    let log = Log()
+    let directory: OpenDirectory
+    let watch: DirectoryWatch
+
+    init(in directory: OpenDirectory) throws {
+      let (watcher, log) = (watcher, log)
+      var polled: DirectoryWatch?
+      try FaultPoints.with([FaultRule(.inotifyAdd, .fail(.noSpace))]) {
+        polled = try watcher.watch(directory.descriptor, .created, keeping: directory) {
+          log.note($0)
+        }
+      }
+      self.directory = directory
+      watch = try #require(polled)
+      watcher.state.withLock { state in
+        state.nextPoll = Instant.distantFuture
+        state.nextUpgrade = Instant.distantFuture
+      }
+    }
+
+    /// Registers the listener with inotify, as the watcher does every few seconds.
+    func upgrade() throws {
+      try #require(watch.isPolling)
+      watcher.state.withLock { $0.calls.beginRegistering() }
+      let reason = watcher.register(watch, directory.descriptor, isPolled: true)
+      try #require(reason == nil && !watch.isPolling)
+    }
+  }
+
+  /// The pause comes before the last check as a polled listener.
+  @Test func aListenerThatWasPolledAndCannotResumeIsPolledAgain() throws {
+    let listener = try PolledListener(in: make("a"))
+    try listener.upgrade()
+    try #require(listener.watch.pause())
+    FaultPoints.with([FaultRule(.inotifyAdd, .fail(.noSpace))]) { listener.watch.resume() }
+    #expect(listener.watch.isPolling)
+    let losses = listener.log.losses
+    #expect(throws: Never.self) {
+      try eventually("it is told to look, again and again") {
+        listener.log.losses >= losses + 3
+      }
+    }
+    listener.watch.stop()
+  }
+
   /// No pause begins that would make a registering listener miss notices.
   @Test func nobodyPausesWhileAnotherRegisters() throws {
     let (a, b) = (try make("a"), try make("b"))

@@ -90,6 +90,8 @@ package final class Watcher: Sendable {
   /// Makes a listener check periodically.
   func poll(_ watch: DirectoryWatch, _ state: inout State) {
     state.polled[ObjectIdentifier(watch)] = watch
+    // A listener that could not resume may be here again before its last check.
+    state.upgraded.remove(ObjectIdentifier(watch))
     state.nextPoll = min(state.nextPoll, .now + Self.pollInterval)
     state.nextUpgrade = state.nextUpgrade ?? .now + Self.upgradeInterval
     state.crew?.wakeUp.raise()
