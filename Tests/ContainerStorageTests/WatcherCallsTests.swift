@@ -267,6 +267,28 @@ import WormholeSyscalls
       let reason = watcher.register(watch, directory.descriptor, isPolled: true)
       try #require(reason == nil && !watch.isPolling)
     }
+
+    func check() {
+      watcher.state.withLock { state in
+        state.nextPoll = Instant.now
+        state.crew?.wakeUp.raise()
+      }
+    }
+  }
+
+  /// Between the last check and the registration, the directory may have changed.
+  @Test func aListenerThatIsServedFromNowOnChecksOnceMore() throws {
+    let listener = try PolledListener(in: make("a"))
+    let losses = listener.log.losses
+    try listener.upgrade()
+    listener.check()
+    #expect(throws: Never.self) {
+      try eventually("it is told to look") { listener.log.losses > losses }
+    }
+    try eventually("it is polled no more") {
+      listener.watcher.state.withLock { $0.polled.isEmpty }
+    }
+    listener.watch.stop()
   }
 
   /// The pause comes before the last check as a polled listener.
