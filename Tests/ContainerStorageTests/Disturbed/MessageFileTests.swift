@@ -67,6 +67,25 @@ import WormholeSyscalls
     }
   }
 
+  /// The users of a group send files to each other; any other file of another user was planted.
+  @Test func onlyAGroupsMemberReadsAFileOfAnotherUser() throws {
+    guard Processes.effectiveUser == 0 else {
+      skip("a group's file of another user", because: "only root can make one")
+      return
+    }
+    let groups = try groupsHome()
+    for (owner, name) in [(home, "c"), (groups, "g")] {
+      try put(in: owner)
+      let path = "\(folder.path)/\(name)/members/a/files/x"
+      #expect(try run("chown", ["12345", path]).status == .exited(0))
+    }
+    #expect(try groups.read("x", in: .files, at: 4, count: 7) == Array("content".utf8))
+    #expect(try home.read("x", in: .files, at: 4, count: 7) == nil)
+    #expect(throws: Never.self) {
+      _ = try groups.openAttachment("x", size: Self.text.utf8.count)
+    }
+  }
+
   /// The first two sizes are below what was read before the truncation.
   @Test(arguments: [0, 1 << 20, 8 << 20 + 5])
   func aFileThatIsTruncatedWhileItIsReadIsDamaged(_ left: Int) throws {
