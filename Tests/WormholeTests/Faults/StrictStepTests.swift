@@ -47,6 +47,18 @@ import WormholeSyscalls
     FaultPoints.with([rule]) { #expect(folders.isGone("phone", incarnation)) }
   }
 
+  /// Only the end of a requester is remembered for good, because a running one may still end.
+  @Test func aRequesterThatEndsAfterALookIsGoneThen() throws {
+    let meeting = try Meeting()
+    let phone = try meeting.container.join(as: "phone")
+    let (folders, incarnation) = (LiveFolders(meeting.container.storage), phone.incarnation)
+    #expect(!folders.isGone("phone", incarnation))
+    phone.leave()
+    #expect(throws: Never.self) {
+      try eventually("the end is noticed") { folders.isGone("phone", incarnation) }
+    }
+  }
+
   /// Another member has stated the requester's incarnation as its own before, and would receive
   /// the reply.
   @Test func aReplyGoesToTheFolderOfItsRequester() throws {
