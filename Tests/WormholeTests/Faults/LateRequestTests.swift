@@ -66,6 +66,45 @@ import WormholeTesting
     for one in [late, settling] { one.stop() }
   }
 
+  /// The task drops the messages that have become late while its closure was busy.
+  @Test func lateMessagesForATaskMakeRoom() throws {
+    let clock = MovedClock()
+    let pair = try Pair { options in
+      options.youth = .zero
+      options.maximumValueBytes = 100_000
+      options.clock = clock
+    }
+    let (gate, opener) = AsyncStream<Void>.makeStream()
+    let heard = Heard<Int>()
+    let hearing = pair.watch.receiveImmediate(kinds: ["page"]) {
+      (message: ImmediateMessage) async in
+      for await _ in gate {}
+      heard.add((try? message.value(as: String.self).utf8.count) ?? 0)
+    }
+    let settling = pair.watch.respond(toKind: "settle") { try? $0.reply(1) }
+    func send(_ size: Int, within time: Duration) throws {
+      try pair.phone.sendImmediately(
+        String(repeating: "x", count: size), kind: "page", within: time)
+      // The reply follows the message: the message waits for the task, and the directory is empty.
+      let reply = try pair.phone.request(
+        0, as: Int.self, kind: "settle", within: .seconds(600))
+      #expect(reply == 1)
+    }
+    try send(10, within: .seconds(600))
+    for _ in 1...6 { try send(10_000, within: .seconds(1)) }
+    clock.advance(by: .seconds(2))
+    opener.finish()
+    // This message is behind the late ones.
+    try send(20, within: .seconds(600))
+    try heard.wait("the messages in time") { $0 == [10, 20] }
+    try send(60_000, within: .seconds(600))
+    #expect(throws: Never.self) {
+      try heard.wait("the large message") { $0 == [10, 20, 60_000] }
+    }
+    hearing.stop()
+    settling.stop()
+  }
+
   /// The time that a start takes, and the check whether one is needed, counts towards the timeout.
   @Test func aMessageWhosePeerWasWokenTooLateIsNotDelivered() throws {
     let clock = MovedClock()
