@@ -260,6 +260,31 @@ import WormholeSyscalls
     for one in all { one.stop() }
   }
 
+  /// A requester has no more replies than requests, and takes them while a handler is busy.
+  @Test func repliesTakeNoSpaceOfOtherMessages() throws {
+    let folder = try TemporaryDirectory()
+    let place = OpenDirectory(try Descriptor.open(path: folder.path, [.readOnly, .directory]))
+    func add(_ letter: LiveName.Letter, _ number: Int) throws {
+      let deadline: Int64? = letter.isAnswer ? nil : Int64.max
+      let name = LiveName(
+        MessageStamp(epoch: 1, nanoseconds: Int64(number)), letter,
+        id: "000000000000000\(number)", deadline: deadline)
+      try folder.write(large, to: name.text)
+    }
+    func room() throws -> LiveCapacity? {
+      try LiveCapacity(counting: place, for: 10_000, mostBytes: 25_000, now: 0)
+    }
+    for number in 1...5 { try add(.answer, number) }
+    #expect(try room()?.bytes == 15_000 / 32)
+    #expect(try room()?.files == LiveCapacity.mostFiles / 32)
+    try add(.question, 6)
+    #expect(try room()?.bytes == 5000 / 32)
+    #expect(try room()?.files == (LiveCapacity.mostFiles - 1) / 32)
+    try add(.message, 7)
+    let full = try room()
+    #expect(full == nil)
+  }
+
   @Test func aCancelledRequestIsRemoved() throws {
     let pair = try pair()
     let (go, all) = try stuck(pair)
