@@ -155,6 +155,25 @@ import WormholeSyscalls
     try terminal.shows("\u{1B}[?1049l")
   }
 
+  /// The person has suspended the page, and continued it behind the shell, which has the terminal.
+  ///
+  /// The kernel stops a process that changes the settings there.
+  @Test func aPageInTheBackgroundRestoresTheTerminal() throws {
+    // The shell opens the terminal to get signals from it. Without SIGTTIN, the page's wait for
+    // keys ends in the background.
+    let script = """
+      exec 3<"$(tty)"; set -m; trap "" TTIN
+      wormhole status --watch; kill -TERM %1; bg %1
+      wait %1; status=$?; [ $status = 143 ] || kill -KILL %1; exit $status
+      """
+    let terminal = try TypedTerminal(stage, "sh -c '\(script)'")
+    try terminal.shows(" channels, ")
+    #expect(terminal.mode != terminal.modeBefore)
+    try terminal.type("\u{1A}")
+    #expect(try terminal.wait() == .exited(128 + 15), "\(terminal.text)")
+    #expect(terminal.mode == terminal.modeBefore)
+  }
+
   @Test func inATerminalThereAreTablesWithColour() throws {
     _ = try stage.run("wormhole send --queue jobs one")
     let terminal = try TypedTerminal(stage, "wormhole status")
