@@ -82,6 +82,43 @@ import WormholeSyscalls
     }
   }
 
+  /// Otherwise each machine could ask in the name of the members of all others.
+  @Test func aMachineAsksOnlyInTheNameOfItsOwnMembers() throws {
+    let third = "000000000000000c"
+    let bob = try one.container.join(as: "bob")
+    let askers = Heard<String?>()
+    let answering = bob.respond(toKind: nil) { request in
+      askers.add(request.from)
+      try? request.reply(7)
+    }
+    defer {
+      answering.stop()
+      bob.leave()
+    }
+    let digits = try #require(Incarnation(rawValue: "00000000000000ee"))
+    try one.bridge.residents.proxy(of: .member("al"), on: Self.other)
+      .appear(as: digits, program: "p", since: Date())
+    let question = CarriedQuestion(
+      .question, to: "bob", bob.incarnation, from: "al", digits, kind: "seats", headers: [:],
+      .integer(1))
+    let bytes = try #require(
+      RequestTraffic.bytes(question, left: Duration.seconds(600).inNanoseconds, at: nil))
+    let list = try BinaryPropertyList.decode(bytes)
+    func ask(from machine: String) {
+      let subject = Subjects.word(.live, to: one.machine, from: machine)
+      let message = RelayMessage(subject: subject, reply: "_INBOX.1", payload: bytes)
+      one.bridge.take(request: message, list, from: machine)
+    }
+    ask(from: third)
+    #expect(one.bridge.traffic.held.map(\.machine) == [third])
+    // The time in which its heartbeat could show the member is over.
+    one.bridge.askHeld(Instant.now + RequestTraffic.patience + .seconds(60))
+    #expect(one.bridge.traffic.held.isEmpty)
+    ask(from: Self.other)
+    #expect(one.bridge.traffic.held.isEmpty)
+    try askers.wait("the request of the member's machine") { $0 == ["al"] }
+  }
+
   // MARK: The doctor
 
   /// What the doctor finds without the servers, by the subjects.
