@@ -1,6 +1,7 @@
 import TestSupport
 import TestTraits
 import Testing
+import Wormhole
 import WormholeRelay
 import WormholeSyscalls
 
@@ -18,6 +19,31 @@ import WormholeSyscalls
     pair.retry = Instant.longAgo
     #expect(one.bridge.due(pair) == Instant.longAgo)
     pair.isPublishing = true
+    #expect(one.bridge.due(pair) == nil)
+    withExtendedLifetime(folder) {}
+  }
+
+  /// A question ends by its reply or by a time limit of its own, at which the connection wakes.
+  @Test func aFlowWithAQuestionUnderWayWaitsForTheReply() throws {
+    let folder = try TemporaryDirectory()
+    let one = try UnconnectedBridge(folder.path + "/c")
+    let machine = "000000000000000b"
+    let proxy = try one.bridge.residents.proxy(of: .member("bob"), on: machine)
+    let pair = try #require(one.bridge.pair(machine))
+    try one.container.guest().peer("bob").send(1)
+    #expect(try pair.out.collect(from: [proxy]))
+    let bundle = try #require(
+      try pair.out.bundle(generation: 1, size: 400 << 10, largest: 900 << 10))
+    pair.out.note(published: bundle)
+    // The other machine is asked how far it is.
+    let due = Instant.longAgo + Bridge.confirmationTime
+    #expect(one.bridge.due(pair) == due)
+    pair.isAsking = true
+    #expect(one.bridge.due(pair) == nil)
+    // It is asked for the owner of a flow.
+    pair.held = [(bundle, 0)]
+    #expect(one.bridge.due(pair) == Instant.longAgo)
+    pair.isVerifying = true
     #expect(one.bridge.due(pair) == nil)
     withExtendedLifetime(folder) {}
   }
