@@ -233,6 +233,35 @@ struct CompletionTests {
     try completes(Self.names, ["", "'", "\""], in: ["zsh", "-d", "-i"], stage)
   }
 
+  /// The command behind the dashes has its own words, of which the first one is its name.
+  @Test func zshCompletesAnotherCommandAsAtTheStartOfALine() throws {
+    let settings = """
+      PS1='READY '
+      unsetopt promptsp promptcr
+      autoload -U compinit && compinit -u -D
+      eval "$(wormhole completions zsh)"
+      path+=("$HOME/programs")
+      _zebra() { compadd -- "word-$CURRENT-of-$#words" }
+      compdef _zebra zebra-opened
+
+      """
+    guard let stage = try stage(for: "zsh", settings) else { return }
+    try stage.directory.write(settings, to: ".zshrc")
+    let made = try stage.run(
+      """
+      mkdir programs && cd programs
+      printf '#!/bin/sh\\necho "ran-$*-"\\n' >zebra-opened && chmod 700 zebra-opened
+      """)
+    #expect(made.status == .exited(0), "\(made.errors)")
+    let lines = [
+      "wormhole lock till -- zebra-o<TAB>",
+      "wormhole lock till --timeout 5s -- zebra-opened one <TAB>", "exit",
+    ]
+    let said = try type(lines, into: ["zsh", "-d", "-i"], in: stage)
+    #expect(said.contains("ran--"), "the name: \(said.debugDescription)")
+    #expect(said.contains("ran-one word-3-of-3-"), "an argument: \(said.debugDescription)")
+  }
+
   @Test func fishRunsAndBreaksNothing() throws {
     let settings = """
       function fish_prompt; printf 'READY '; end
