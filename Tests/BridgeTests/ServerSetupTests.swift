@@ -101,6 +101,40 @@ import WormholeSyscalls
       missing.map(\.subject) == ["stream WHS_0", "stream WHF_0", "stream WHF_1"], "\(found)")
   }
 
+  /// Without direct reads of a stream, no bridge finds the last bundle that it has sent there.
+  @Test func theDoctorNamesEachSettingThatDiffers() throws {
+    let week = #""max_age":604800000000000,"#
+    let (flow, record) = (#""max_msgs_per_subject":64,"#, #""max_msgs_per_subject":1,"#)
+    let (direct, indirect) = (#""allow_direct":true"#, #""allow_direct":false"#)
+    let settings: [String: String] = [
+      "WHS_0": #""subjects":["whs.0.>"],"# + record + direct,
+      "WHF_0": #""subjects":["whf.0.>"],"# + week + flow + indirect,
+      "WHF_1": #""subjects":["whf.1.>"],"# + flow + direct,
+    ]
+    let server = try LyingServer(seed: 1, lies: .none)
+    server.script = { subject in
+      guard !subject.hasPrefix("$JS.hub.API.DIRECT.GET.") else { return (Self.head, Self.same) }
+      guard subject.hasPrefix("$JS.hub.API.STREAM.INFO."),
+        let name = subject.split(separator: ".").last.map({ String($0) }), let own = settings[name]
+      else { return nil }
+      let config = "{\"name\":\"\(name)\",\"num_replicas\":1,\(own)}"
+      let state = #"{"messages":0,"bytes":0,"first_seq":1,"last_seq":0}"#
+      return ("", "{\"config\":\(config),\"state\":\(state)}")
+    }
+    let folder = try TemporaryDirectory()
+    let container = try SharedContainer(directory: folder.path + "/c")
+    let found = try serve(server) { BridgeDoctor.run(container, $0) }
+      .filter { $0.subject.hasPrefix("stream ") }
+    #expect(found.map(\.subject) == ["stream WHS_0", "stream WHF_0", "stream WHF_1"], "\(found)")
+    let wrong = found.filter { $0.severity == .problem }.map(\.what)
+    let start = "is not as 'wormhole bridge setup' makes it: "
+    #expect(
+      wrong == [
+        start + "allow_direct is false and not true",
+        start + "max_age is unlimited and not 604800s",
+      ])
+  }
+
   // MARK: The doctor of a machine
 
   /// What the doctor finds at servers with these records of the group, of which no bridge runs.
