@@ -183,7 +183,10 @@ import WormholeSyscalls
     #expect(try refusal("shim os", 64).contains("cannot write shim 'os': DIR is missing"))
     #expect(
       try refusal("shim UIKit a", 64).contains("the shims are combine, watchkit, os"))
-    #expect(try refusal("shim os a --package wormhole", 64).contains("belong to two-sides"))
+    for option in ["--package", "--sources"] {
+      let error = try refusal("shim os a \(option) wormhole", 64)
+      #expect(error.contains("--sources and --package belong to two-sides"), "\(option)")
+    }
   }
 
   @Test(arguments: Shim.allCases)
