@@ -77,6 +77,65 @@ import WormholeSyscalls
     #expect(FlowCursor(cursor.propertyList) == cursor)
   }
 
+  /// Until the servers have the record of a later start, they show the earlier nonce: without the
+  /// nonce, the bridge would take its own container for a copy.
+  @Test func theRecordedNonceStaysHoweverOftenAStartIsRepeated() throws {
+    let files = try BridgeFolder(of: container.storage)
+    var place = try Place.open(files, group: "g", container.storage.options.environment)
+    let record = MachineRecord(generation: 1, nonce: "recorded")
+    try place.begin(after: nil, nonce: record.nonce, files)
+    for number in 1...100 { try place.begin(after: record, nonce: "\(number)", files) }
+    let read = try #require(try Place.read(files))
+    #expect(read.nonces == ["recorded"] + (38...100).map { "\($0)" })
+    #expect(read.generation == 101)
+  }
+
+  /// The file may come from an editor that ends lines in another way, or have a note below.
+  @Test func theTokenIsTheFirstLineOfItsFile() throws {
+    func token(_ text: String) throws -> String {
+      try folder.write(text, to: "token")
+      return try TokenFile.read(folder.path + "/token")
+    }
+    for text in ["t0ken", "t0ken\n", "t0ken\r\n", "t0ken\nof the leaf\n", "t0ken\r\nof it\r\n"] {
+      let read = try? token(text)
+      #expect(read == "t0ken", "\(text.debugDescription)")
+    }
+    for text in ["", "\n", "\r\nt0ken", "two words\n", "t\u{F6}ken", "t0ken\t\n"] {
+      let error = #expect(throws: WormholeError.self) { _ = try token(text) }
+      #expect(error?.code == .invalidValue, "\(text.debugDescription)")
+    }
+  }
+
+  /// The other machine would wait for what is missing, and the operator would not learn why.
+  @Test func theDoctorFindsAGapInAFlow() throws {
+    let storage = container.storage
+    _ = try Place.open(BridgeFolder(of: storage), group: "g", storage.options.environment)
+    let residents = try Residents(container, Carrier(container))
+    let proxy = try residents.proxy(of: .member("bob"), on: Self.other)
+    let flow = try OutFlow(to: Self.other, residents)
+    for number in 1...3 {
+      try container.guest().peer("bob").send(number)
+      #expect(try flow.collect(from: [proxy]))
+    }
+    var settings = Bridge.Settings(group: "g", address: try RelayAddress("nats://127.0.0.1:1"))
+    settings.patience = Duration.zero
+    func finding() throws -> Diagnosis {
+      let found = BridgeDoctor.run(container, settings)
+      return try #require(found.first { $0.subject == "bridge/out/\(Self.other)" })
+    }
+    #expect(try finding().what.hasPrefix("3 entries are not confirmed"))
+    try #require(flow.records.map(\.first) == [1, 2, 3])
+    let second = flow.records[1]
+    let foreign = FlowRecord(
+      flow: flow.flow, first: second.first, before: .start, entries: second.entries)
+    try flow.folder.replace(second.first.fileName, by: foreign.propertyList)
+    let other = try finding()
+    #expect(other.severity == .problem && other.what == "a gap before number 2, after 1")
+    try flow.folder.remove(second.first.fileName)
+    let gap = try finding()
+    #expect(gap.severity == .problem && gap.what == "a gap before number 3, after 1")
+  }
+
   // MARK: Status
 
   @Test func theStatusIsWrittenWhenItHasChangedOrIsOld() throws {
