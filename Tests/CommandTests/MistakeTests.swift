@@ -97,6 +97,20 @@ import WormholeSyscalls
     #expect(elsewhere.errors == "")
   }
 
+  /// A lock inside another lock, or inside an update, hides neither.
+  @Test func whatEnclosesALockEnclosesItsProgram() throws {
+    try check(
+      "wormhole lock x -- wormhole lock y -- wormhole lock x --timeout 1 -- echo never", 125,
+      errors: "wormhole: cannot lock 'x': this command runs inside the same lock; the lock is free "
+        + "when the command that holds the lock has ended\n")
+    let update = try stage.run(
+      "wormhole update x --exec 'wormhole lock y -- wormhole put z 2'; wormhole get z")
+    #expect(
+      update.errors.contains("this command runs inside an update of the same container"),
+      "\(update.errors)")
+    #expect(update.output == "")
+  }
+
   /// A program that an ended update has left running is inside no update any more.
   @Test func afterItsEndAnUpdateEnclosesNothing() throws {
     let left = try stage.run(

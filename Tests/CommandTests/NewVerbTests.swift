@@ -132,6 +132,22 @@ import WormholeSyscalls
     #expect(manifest.contains("dependencies: [connectivity],"))
   }
 
+  /// The folder of a build has the sources of other packages.
+  @Test func hiddenDirectoriesHaveNoSources() throws {
+    _ = try shell(
+      """
+      mkdir -p app/.build bare/.build && touch app/A.swift bare/.build/B.swift
+      echo 'import WatchKit' >app/.build/B.swift
+      """)
+    let outcome = try shell("wormhole new two-sides ci --sources app --package wormhole")
+    #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    let manifest = try home.read("ci/Package.swift")
+    #expect(manifest.contains("dependencies: [connectivity],"), "\(manifest)")
+    #expect(
+      try refusal("two-sides more --package wormhole --sources bare", 1)
+        .contains("the directory contains no Swift file"))
+  }
+
   @Test func nothingIsReplaced() throws {
     _ = try shell(
       "mkdir full odd && touch full/mine odd/\"$(printf '\\377')\" file && ln -s none dangling "
