@@ -29,6 +29,16 @@ import WormholeSyscalls
     #expect(FileManager.default.fileExists(atPath: url.path))
   }
 
+  /// A path that is relative to the URL of a file lies beside the file, and not below it.
+  @Test(.blocking) func theURLOfAGroupIsTheURLOfADirectory() throws {
+    let url = try #require(
+      FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group))
+    #expect(url.hasDirectoryPath)
+    #expect(url.absoluteString.hasSuffix("/\(group)/"))
+    let file = URL(fileURLWithPath: "seats.txt", isDirectory: false, relativeTo: url)
+    #expect(file.absoluteURL.path == "\(root)/\(group)/seats.txt")
+  }
+
   @Test(.blocking) func aNotificationTellsOfAFileThatIsThere() throws {
     let heard = Heard<String>()
     let url = try #require(
