@@ -264,6 +264,25 @@ import WormholeSyscalls
     #expect(again.persistentDomain(forName: group) == nil)
   }
 
+  /// The other domains are Foundation's suites, which lie below the home.
+  @Test(.blocking) func removingAnotherDomainKeepsTheSettings() throws {
+    let home = try TemporaryDirectory()
+    let homes = ["HOME", "CFFIXED_USER_HOME", "XDG_CONFIG_HOME"].map { "\($0)=\(home.path)" }
+    let environment = try homes + [GroupsRoot.setting]
+    func remove(_ name: String) throws {
+      let outcome = try run(
+        Programs.built("DropInPeer"), ["remove-domain", group, name], environment: environment)
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+    defaults.set(1, forKey: "a")
+    for name in ["suite", "\(group).2"] {
+      try remove(name)
+      #expect(again.persistentDomain(forName: group) as? [String: Int] == ["a": 1], "\(name)")
+    }
+    try remove(group)
+    #expect(again.persistentDomain(forName: group) == nil)
+  }
+
   /// Also where none of the set values is left.
   @Test(.blocking, arguments: [false, true])
   func aDamagedDomainIsSetAndRemoved(isSet: Bool) throws {

@@ -30,6 +30,8 @@ import WormholeSyscalls
       setFoundationKeys(arguments[1], Int(arguments[2])!, Int(arguments[3])!)
     case "count-foundation-keys": countFoundationKeys(arguments[1], Int(arguments[2])!)
     case "set-null": UserDefaults(suiteName: arguments[1])!.set(NSNull(), forKey: "null")
+    case "remove-domain":
+      UserDefaults(suiteName: arguments[1])!.removePersistentDomain(forName: arguments[2])
     case "is-supported": for _ in 1...2 { print(WCSession.isSupported()) }
     case "integer":
       print(UserDefaults(suiteName: arguments[1])!.integer(forKey: arguments[2]), terminator: "")
