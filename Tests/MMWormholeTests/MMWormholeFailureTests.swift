@@ -279,6 +279,22 @@ import WormholeSyscalls
     #expect(failures.all == [])
   }
 
+  /// Another object has made the next container, and this one has passed no message since.
+  @Test(.blocking) func aReadAndAClearContinueInTheNextContainer() throws {
+    for type in [MMWormholeTransitingType.file, .coordinatedFile] {
+      let (reading, clearing, other) = (try wormhole(type), try wormhole(type), try wormhole(type))
+      for wormhole in [reading, clearing] {
+        wormhole.passMessageObject("one" as NSString, identifier: "m")
+      }
+      try removeTree(SharedContainer(group: group).directory)
+      other.passMessageObject("two" as NSString, identifier: "m")
+      #expect(reading.message(withIdentifier: "m") as? String == "two", "\(type)")
+      clearing.clearMessageContents(forIdentifier: "m")
+      #expect(other.message(withIdentifier: "m") == nil, "\(type)")
+      #expect(failures.all == [])
+    }
+  }
+
   /// The removal of the directory would fail if a read or a clear made the container again in the
   /// middle.
   @Test(.blocking) func aReadOrAClearMakesNoNextContainer() throws {
