@@ -119,6 +119,25 @@ import WormholeSyscalls
     #expect(heard.all == ["next"])
   }
 
+  /// As a clear by another program: only the watch of the channel reports it to the listener.
+  @Test(.blocking) func whatAnotherObjectHasClearedIsNotHeardAnyMore() throws {
+    let other = MMWormhole(applicationGroupIdentifier: group, optionalDirectory: "wormhole")
+    let heard = Heard<String>()
+    wormhole.listenForMessage(withIdentifier: "m") { _ in heard.add("the message") }
+    queue.suspend()
+    let waiting = Result {
+      other.passMessageObject(CountedMessage(), identifier: "m")
+      try eventually("the listener finds it") { CountedMessage.read > 0 }
+      other.clearMessageContents(forIdentifier: "m")
+      // A message that no longer waits for the queue is released.
+      try? eventually("it waits no longer") { CountedMessage.alive == 0 }
+    }
+    queue.resume()
+    try waiting.get()
+    queue.sync {}
+    #expect(heard.all == [])
+  }
+
   @Test(.blocking) func whatWaitsForAQueueThatNobodyRunsDoesNotHoldUpAnother() throws {
     let heard = Heard<String>()
     wormhole.listenForMessage(withIdentifier: "m") { heard.add(text($0)) }
@@ -182,6 +201,32 @@ import WormholeSyscalls
     wormhole.passMessageObject("a" as NSString, identifier: "m")
     try heard.wait("all") { Set($0) == ["0", "1", "2"] }
   }
+}
+
+/// A message that counts its objects, for a single test.
+final class CountedMessage: NSObject, NSCoding, Sendable {
+  private static let counts = Monitor((read: 0, alive: 0))
+  /// The number of objects that were read from an archive.
+  static var read: Int { counts.withLock { $0.read } }
+  /// The number of objects that exist.
+  static var alive: Int { counts.withLock { $0.alive } }
+
+  override init() {
+    super.init()
+    Self.counts.withLock { $0.alive += 1 }
+  }
+
+  init?(coder: NSCoder) {
+    super.init()
+    Self.counts.withLock { counts in
+      counts.read += 1
+      counts.alive += 1
+    }
+  }
+
+  deinit { Self.counts.withLock { $0.alive -= 1 } }
+
+  func encode(with coder: NSCoder) {}
 }
 
 /// Keeps nothing.
