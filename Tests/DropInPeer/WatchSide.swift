@@ -12,6 +12,7 @@ import WormholeSyscalls
 ///     activate        activates, and waits until that is over
 ///     await=LINE      waits until it has been told that
 ///     unreadable      reads and sends while this thread cannot read the pairing
+///     unseen          reads whether the phone is reachable while this thread cannot read that
 ///     die-in=WORD     is killed inside the first callback whose line begins so
 ///     die             is killed
 ///     drain           ends in order: what was handled does not come again
@@ -69,6 +70,7 @@ final class WatchSide: NSObject, WCSessionDelegate, @unchecked Sendable {
     case "burst": burst(word.split(separator: ",").map(String.init), session)
     case "await": wait(word)
     case "unreadable": useUnreadable(session)
+    case "unseen": lookUnseen(session)
     case "die-in": deadly.withLock { $0 = word }
     case "die": die()
     case "drain": session.end()
@@ -85,6 +87,14 @@ final class WatchSide: NSObject, WCSessionDelegate, @unchecked Sendable {
         take("message=1", session)
         say("paired \(session.isPaired)")
       }
+    #endif
+  }
+
+  private func lookUnseen(_ session: WCSession) {
+    #if FAULT_POINTS
+      let rule = FaultRule(
+        .open, path: "members/phone.watch", persistent: true, .fail(.tooManyOpenFiles))
+      FaultPoints.with([rule]) { say("reachable \(session.isReachable)") }
     #endif
   }
 

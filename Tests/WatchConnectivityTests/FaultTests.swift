@@ -88,6 +88,16 @@ import WormholeSyscalls
     #expect(errors.contains(entry), "\(errors)")
   }
 
+  /// As with the pairing: the property reports no error.
+  @Test func thatTheReachabilityIsUnreadableIsLogged() throws {
+    try processes.pairing.setInRange(true)
+    let watch = try processes.start("watch", ["activate", "unseen", "await=never"])
+    try processes.wait(watch, ["activated 2", "reachable false"])
+    let entry = "cannot open member 'phone.watch': too many open files"
+    let errors = try watch.errors
+    #expect(errors.contains(entry), "\(errors)")
+  }
+
   // MARK: Reports
 
   @Test func theEndThatCouldNotBeReadIsTold() throws {

@@ -54,6 +54,35 @@ import WormholeSyscalls
     withExtendedLifetime(sides) {}
   }
 
+  /// As with the pairing, no notice reports that the counterpart's presence can be read again.
+  ///
+  /// Three readings fail, so that no late notice stands for the attempts of the session.
+  @Test func aReachabilityThatCouldNotBeReadIsReadAgainForItsObservers() throws {
+    let sides = try TwoSides()
+    try sides.activate()
+    try sides.phoneSide.heard.wait("the watch") { $0.contains("reachable true") }
+    sides.phone.work.sync {}
+    let (values, refusals) = (Heard<Bool>(), Monitor(3))
+    let home = "members/watch.watch"
+    let rules = [
+      FaultRule(.open, path: home, persistent: true, .fail(.tooManyOpenFiles)),
+      FaultRule(.ofdquery, path: home, persistent: true, .fail(.tooManyOpenFiles)),
+    ]
+    let check = sides.phone.observers.add(
+      SessionObservers.Check { session in
+        let isRefused = refusals.withLock { left in
+          left -= 1
+          return left >= 0
+        }
+        FaultPoints.with(isRefused ? rules : []) { values.add(session.isReachable) }
+      })
+    sides.phone.observers.review()
+    try? values.wait("the reading that succeeds") { $0.count > 3 }
+    #expect(Array(values.all.prefix(4)) == [false, false, false, true])
+    check.cancel()
+    withExtendedLifetime(sides) {}
+  }
+
   /// A watch is paired, and the advice to pair one would be wrong.
   @Test func aSideThatIsTakenIsNotReportedAsNoWatch() throws {
     let sides = try TwoSides()
