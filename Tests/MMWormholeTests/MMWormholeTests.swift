@@ -89,6 +89,28 @@ import WormholeSyscalls
     #expect(coordinated.message(withIdentifier: "turn") == nil)
   }
 
+  /// As a program that opens the file several times while it reads the message.
+  @Test(.blocking) func aCoordinatedClearWaitsForAReader() throws {
+    // The class guards its state.
+    nonisolated(unsafe) let coordinated = MMWormhole(
+      applicationGroupIdentifier: group, optionalDirectory: "wormhole",
+      transitingType: .coordinatedFile)
+    coordinated.passMessageObject("text" as NSString, identifier: "turn")
+    let path = try #require(files.filePath(forIdentifier: "turn"))
+    let isCleared = Monitor(false)
+    let clearing = try Coordinator().read(path) { _ in
+      let clearing = try WormholeSyscalls.Thread("clearing") {
+        coordinated.clearMessageContents(forIdentifier: "turn")
+        isCleared.signal { $0 = true }
+      }
+      #expect(isCleared.wait(until: .now + .seconds(1)) { $0 ? true : nil } == nil)
+      #expect(text(wormhole.message(withIdentifier: "turn")) == "text")
+      return clearing
+    }
+    clearing.join()
+    #expect(wormhole.message(withIdentifier: "turn") == nil)
+  }
+
   @Test(.blocking) func clearingAllRemovesAll() throws {
     for name in ["one", "two", "a/b"] {
       wormhole.passMessageObject(name as NSString, identifier: name)
