@@ -65,6 +65,25 @@ import WormholeSyscalls
     try images(.watch, are: [34340])
   }
 
+  /// The watch notes a request once it is sent: a request noted before would never be made again.
+  @Test func aRequestThatCouldNotBeSentIsMadeAgain() throws {
+    var options = Options()
+    options.mailbox.maximumQueuedMessages = 1
+    let container = try SharedContainer(directory: cinema.path, options: options)
+    let logged = Heard<String>()
+    let watch = try CinemaApp(
+      container, as: .watch, for: "me", log: { words in logged.add(words) })
+    defer { watch.stop() }
+    // The queue of the phone is full, and its app does not run.
+    let visited = try SharedContainer(directory: cinema.path, options: options)
+    try Connectivity(visiting: visited, as: .watch).send(Payload(), by: .guaranteed)
+    try cinema.office(.phone).sell(34340, to: "me")
+    try logged.wait("the failure") { $0.contains { $0.contains("the limit is 1") } }
+    let phone = try app(.phone)
+    defer { phone.stop() }
+    #expect(throws: Never.self) { try images(.watch, are: [34340]) }
+  }
+
   /// As with an image that was damaged on its way: the watch never sees the identity of the image.
   @Test func anImageThatDidNotComeIsSentAgain() throws {
     try cinema.office(.phone).sell(34340, to: "me")
