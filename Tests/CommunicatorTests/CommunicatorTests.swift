@@ -174,6 +174,15 @@ import WormholeSyscalls
     try wait(phone, ["reachability notReachable"])
   }
 
+  /// The app does not run, so that the session reports no change of its reachability.
+  @Test(.blocking) func aPhoneAppThatIsRemovedIsNoLongerReachable() throws {
+    let watch = try side("watch", ["observe=reachability", "await=never"])
+    try wait(watch, ["reachability backgroundOnly"])
+    #expect(try !written(by: watch).contains("reachability notReachable"))
+    try pairing.uninstall(.phone)
+    try wait(watch, ["reachability notReachable"])
+  }
+
   /// A message for a type without an observer stays in the queue for the next observer.
   @Test(.blocking) func aMessageWithoutObserverStaysInTheQueue() throws {
     let watch = try side(
