@@ -120,6 +120,21 @@ import WormholeDropIns
     wormhole.stopListeningForMessage(withIdentifier: "m")
   }
 
+  /// The messenger has opened a channel for each of the two messages, and passes one of them again.
+  @Test func aMessengerKeepsNothingOfARemovedContainer() throws {
+    let wormhole = MMWormhole(applicationGroupIdentifier: group)
+    for name in ["one", "other"] {
+      wormhole.passMessageObject("first" as NSString, identifier: name)
+    }
+    weak let container = try SharedOpenings.group(group)
+    #expect(container != nil)
+    try removeTree(ContainerLocation(group: group).container)
+    wormhole.passMessageObject("second" as NSString, identifier: "one")
+    #expect(wormhole.message(withIdentifier: "one") as? String == "second")
+    try? eventually("the container is released") { container == nil }
+    #expect(container == nil)
+  }
+
   /// The session of this process is not active, so each request fails.
   @Test func whatASessionRefusesIsToldWithItsIdentifier() {
     let wormhole = MMWormhole(
