@@ -116,6 +116,22 @@ import WormholeSyscalls
     #expect(sides.phoneSide.transfers.all == again.map { ObjectIdentifier($0) })
   }
 
+  /// An app shows what it still has to transfer by the path and the metadata of each file.
+  @Test(.blocking) func aFileOfAnEarlierRunIsListedAsItWasSent() throws {
+    let sides = try TwoSides()
+    try sides.activatePhone()
+    try sides.folder.write("content", to: "a.txt")
+    let url = URL(fileURLWithPath: sides.folder.path + "/a.txt")
+    sides.phone.transferFile(url, metadata: ["n": 2])
+    try sides.restartPhone()
+    try sides.activatePhone()
+    let transfers = sides.phone.outstandingFileTransfers
+    #expect(transfers.map { $0.file.fileURL.path } == [url.path])
+    #expect(transfers.map { $0.file.metadata?["n"] as? Int } == [2])
+    #expect(transfers.map(\.progress.totalUnitCount) == [7])
+    #expect(transfers.allSatisfy { $0.isTransferring })
+  }
+
   @Test(.blocking) func withoutADelegateNothingIsTaken() throws {
     let sides = try TwoSides()
     try sides.activate()
