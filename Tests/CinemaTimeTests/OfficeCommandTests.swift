@@ -108,6 +108,22 @@ struct OfficeCommandTests {
     #expect(calls.count { $0.contains("sync ") } >= 2)
   }
 
+  /// After a power cut the customer would have the ticket again, whose seat may be sold by then.
+  @Test func aReturnIsConfirmedOnlyWhenItIsDurable() throws {
+    let cinema = try Cinema()
+    for movie in [31413, 34340] { try cinema.office(.phone).sell(movie, to: "me") }
+    let fault = "fsync~/next@1+:before:fail=EIO"
+    let outcome = try cinema.start(.watch, "return", "34340", faults: fault).outcome()
+    #expect(outcome.status != .exited(0))
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.hasPrefix("cinematime: cannot "))
+    let trace = try cinema.start(.watch, "return", "31413", trace: true).outcome()
+    #expect(trace.status == .exited(0), "\(trace.errors)")
+    let calls = try cinema.folder.read("trace").split(separator: "\n")
+    // The file is synced before it becomes visible, and the directory afterwards.
+    #expect(calls.count { $0.contains("sync ") } >= 2)
+  }
+
   /// Each side's own list, as the side's app stores it; only the app changes it.
   @Test func inTheSampleAListCanBeLookedAtAndIsTheAppsToChange() throws {
     let cinema = try Cinema()
