@@ -319,6 +319,40 @@ import WormholeSyscalls
     try observer.child.send(.kill)
   }
 
+  /// The channel stores the latest hundred posts of the last minute, whatever is posted.
+  @Test func onlyTheLatestPostsAreStored() throws {
+    let root = try TemporaryDirectory()
+    func post(_ count: Int) throws {
+      let outcome = try run(
+        Programs.built("DropInPeer"), ["post-distributed", name, "\(count)"],
+        environment: ["WORMHOLE_ROOT=\(root.path)"])
+      #expect(outcome.status == .exited(0), "\(outcome.errors)")
+    }
+    struct Post: Codable, Sendable {
+      var number: Int
+      var time: Double
+      var name: String
+    }
+    struct Posts: Codable, Sendable {
+      var last: Int
+      var posts: [Post]
+    }
+    try post(105)
+    var options = Options()
+    options.createsIfMissing = false
+    let path = [root.path, "wormhole.user", ".wormhole"].joined(separator: "/")
+    let container = try SharedContainer(directory: path, options: options)
+    let channel = container.channel("distributed notifications", of: Posts.self)
+    var stored = try #require(try channel.value)
+    #expect(stored.last == 105)
+    #expect(stored.posts.map(\.number) == Array(6...105))
+    // As if they had been posted more than a minute earlier.
+    for index in stored.posts.indices { stored.posts[index].time -= 61 }
+    try channel.put(stored)
+    try post(1)
+    #expect(try channel.value?.posts.map(\.number) == [106])
+  }
+
   /// The channel keeps a bounded number of posts, whatever is posted.
   @Test func contentThatCannotBeSentIsRefused() throws {
     let center = DistributedNotificationCenter.default()
