@@ -195,6 +195,21 @@ import WormholeSyscalls
     }
   }
 
+  /// The app does not reply, and the extension has a time limit of a second.
+  @Test(.blocking) func anExtensionWaitsNoLongerThanItsTimeLimit() throws {
+    let app = try SharedContainer(group: group).join(as: group)
+    defer { app.leave() }
+    let requests = Heard<Request>()
+    let responding = app.respond(toKind: nil) { request in requests.add(request) }
+    defer { responding.stop() }
+    let peer = try start("ask-parent", group, "1000")
+    // By the usual limit of thirty seconds, the extension would still wait, and take the reply.
+    try? eventually("the end of the extension", within: .seconds(15)) { peer.hasEnded }
+    for request in requests.all { try? request.reply([String: Int]()) }
+    let outcome = try peer.outcome()
+    #expect(outcome.output == "true timedOut\non the main queue\nfalse\n", "\(outcome.errors)")
+  }
+
   @Test(.blocking) func aParentThatNobodyCanStartIsAnErrorAndWrongQuestionsAreNotSent() throws {
     let outcome = try start("ask-parent", group).outcome()
     #expect(outcome.output == "true notFound\non the main queue\nfalse\n", "\(outcome.errors)")

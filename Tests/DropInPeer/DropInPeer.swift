@@ -36,7 +36,7 @@ import WormholeSyscalls
     case "integer":
       print(UserDefaults(suiteName: arguments[1])!.integer(forKey: arguments[2]), terminator: "")
     case "fleeting": PresenterSide.comeAndGo(Int(arguments[1])!)
-    case "ask-parent": askParent(arguments[1])
+    case "ask-parent": askParent(arguments[1], arguments.count > 2 ? Int(arguments[2]) : nil)
     case "set": UserDefaults(suiteName: arguments[1])!.set(arguments[3], forKey: arguments[2])
     case "post": try! DarwinNotification(arguments[1]).post()
     case "notify": exit(Int32(notify_post(arguments[1])))
@@ -79,9 +79,10 @@ import WormholeSyscalls
     print(kept, terminator: "")
   }
 
-  /// Asks a parent that has no start command, and then asks with content that cannot be sent.
-  static func askParent(_ group: String) {
+  /// Asks the parent, and then asks with content that cannot be sent.
+  static func askParent(_ group: String, _ milliseconds: Int?) {
     ParentApplication.group = group
+    if let milliseconds { ParentApplication.timeout = .milliseconds(milliseconds) }
     let key = DispatchSpecificKey<Bool>()
     DispatchQueue.main.setSpecific(key: key, value: true)
     let sent = WKInterfaceController.openParentApplication([:]) { _, error in
