@@ -117,6 +117,22 @@ import WormholeSyscalls
     }
   }
 
+  /// However many blockers have ended, the waiter drops them in one step.
+  @Test func endedBlockersAreDroppedTogether() {
+    var machine = AccessMachine<Int>(.init())
+    var action = machine.next(.begin, after: .lock)
+    let events: [AccessMachine<Int>.Event] = [
+      .locked, .listed([3, 2, 1]), .listed([]), .listed([]), .arrived, .unlocked, .watched,
+    ]
+    for event in events { action = machine.next(event, after: action) }
+    #expect(action == .look(1))
+    action = machine.next(.ended(2), after: action)
+    #expect(action == .look(3))
+    #expect(machine.blockers == [3])
+    action = machine.next(.ended(1), after: action)
+    #expect(action == .enter)
+  }
+
   static let mutants = [
     Scene("no fence of the lock") {
       $0.isLockUnfenced = true; $0.takeovers = 2
@@ -151,6 +167,9 @@ import WormholeSyscalls
       $0.tellsOfDeathEarly = true
     },
     Scene("a watch after the look") { $0.flaws = .watchesLate },
+    Scene("the end of a blocker drops all of them") {
+      $0.flaws = .dropsAll; $0.deaths = 0
+    },
     Scene("readers go past waiting writers") {
       $0.writers = [0]; $0.readersJump = true
     },

@@ -128,6 +128,17 @@ struct AccessModel: Hashable {
     return process.count == name % 16 && !process.isBetween ? process.place : nil
   }
 
+  /// Whether the file with the given name is being renamed.
+  private func isBetween(_ name: Name) -> Bool {
+    processes[name / 16].isBetween && processes[name / 16].count == name % 16
+  }
+
+  /// How many of the last blockers have ended.
+  private func endedCount(_ index: Int) -> Int {
+    processes[index].machine.blockers.reversed()
+      .prefix { place($0) == nil && !isBetween($0) }.count
+  }
+
   var isOver: Bool { processes.allSatisfy { $0.isOver || $0.isDead } }
 
   /// The states after each possible next step.
@@ -197,7 +208,9 @@ struct AccessModel: Hashable {
     switch processes[index].action {
     case .lock: return owner == nil || owner.map(standsStill) == true ? 1 : 0
     case .look(let name):
-      guard place(name) != nil, !processes[name / 16].isDead else { return 1 }
+      // A notice may have reported any number of ends, or none yet.
+      guard place(name) != nil else { return 1 + endedCount(index) }
+      if processes[name / 16].isDead { return 1 }
       if processes[name / 16].isStopped { return 1 }
       return standsStill(name / 16) ? 2 : 1
     case .list: return failuresLeft > 0 && !processes[index].isAlone ? 2 : 1
@@ -387,8 +400,10 @@ struct AccessModel: Hashable {
 
   private mutating func look(_ index: Int, _ name: Name, _ choice: Int) {
     let other = name / 16
-    let isBetween = processes[other].isBetween && processes[other].count == name % 16
-    guard let place = place(name) else { return tell(index, isBetween ? .stands : .gone) }
+    guard let place = place(name) else {
+      if isBetween(name) { return tell(index, .stands) }
+      return tell(index, choice == 0 ? .gone : .ended(choice))
+    }
     if processes[other].isDead { return tell(index, .dead) }
     if processes[other].isStopped { return tell(index, .stoodStill(place)) }
     guard choice == 1 else { return tell(index, .stands) }

@@ -69,6 +69,25 @@ import WormholeSyscalls
     #expect(bell.endedCount(of: [name]) == 1)
   }
 
+  /// A waiter drops all ended blockers at once.
+  @Test func theEndsOfSeveralBlockersAreOneEvent() throws {
+    func access(_ purpose: String) -> AccessExecutor {
+      let claim = AccessClaim([.init(AccessPath("/a"), writes: true)], purpose: purpose)
+      return AccessExecutor(room, AccessRequest(claim, subject: "a"), .unlimited)
+    }
+    let (first, second, waiter) = (access("first"), access("second"), access("waiter"))
+    #expect(try first.arrive())
+    #expect(try !second.arrive())
+    #expect(try !waiter.arrive())
+    try first.end(commits: false)
+    #expect(try second.mayRun())
+    try second.end(commits: false)
+    let last = try #require(waiter.machine.blockers.last)
+    #expect(try waiter.look(at: last) == .ended(2))
+    #expect(try waiter.mayRun())
+    try waiter.end(commits: false)
+  }
+
   /// The file of a dead process's access stays: only the end of the process is reported.
   @Test func theEndOfAProcessWakesAllWaiters() throws {
     try folder.descriptor.makeDirectory("groups", mode: 0o700)

@@ -20,7 +20,6 @@ extension AccessExecutor {
   func endWaiting() {
     guard isWaiting else { return }
     isWaiting = false
-    knownEnded = 0
     room.bell.leave()
   }
 
@@ -33,11 +32,8 @@ extension AccessExecutor {
   }
 
   func look(at name: AccessName) throws -> AccessMachine<AccessName>.Event {
-    if isWaiting, knownEnded == 0 { knownEnded = room.bell.endedCount(of: machine.blockers) }
-    if knownEnded > 0 {
-      knownEnded -= 1
-      return .gone
-    }
+    let ended = isWaiting ? room.bell.endedCount(of: machine.blockers) : 0
+    if ended > 0 { return .ended(ended) }
     switch try room.look(at: name, in: open()) {
     case .gone: return .gone
     case .dead: return .dead

@@ -40,8 +40,6 @@ package final class AccessExecutor: @unchecked Sendable {
   var leavesHidden = false
   var rings = 0
   var isWaiting = false
-  /// How many of the last blockers have ended, as far as the notifier was asked.
-  var knownEnded = 0
   private var seen: Set<AccessName> = []
   /// No access has arrived since the process's last listing, which was empty.
   private var isAlone = false

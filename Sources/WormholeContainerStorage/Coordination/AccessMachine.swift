@@ -15,7 +15,8 @@
 ///                is skipped, unless the access has to `hide` first
 ///     unlock     the steps below need no lock
 ///     watch      if there are blockers: watch for their ends
-///     look       check each blocker: an access that has ended or is dead no longer blocks
+///     look       check the last blocker: an access that has ended or is dead no longer blocks. If
+///                several of the last blockers have ended, all of these are dropped at once
 ///     sleep      until a notice arrives; then check again
 ///     hide       to replace a file: make a hidden directory beside it
 ///     enter      rename the own file to `running/`; if gone, the access was skipped: start again
@@ -76,7 +77,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case unlock
     /// Event: `watched`.
     case watch
-    /// Event: `gone`, `dead`, `stands` or `stoodStill`.
+    /// Event: `gone`, `ended`, `dead`, `stands` or `stoodStill`.
     case look(Name)
     /// Remove the files of a dead process's access. Event: `gone`.
     case bury(Name)
@@ -110,6 +111,8 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     case listed([Name])
     case watched
     case gone, dead, stands, stoodStill(AccessPlace)
+    /// The last blockers have ended, so many of them: at least the checked one.
+    case ended(Int)
     case moved, taken, cleared
     case woken, gaveUp
     case hidden, unhidden
@@ -143,6 +146,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     package static var onlyTakerClears: Flaws { Flaws(rawValue: 1 << 3) }
     package static var nobodyClears: Flaws { Flaws(rawValue: 1 << 4) }
     package static var entersAnyway: Flaws { Flaws(rawValue: 1 << 5) }
+    package static var dropsAll: Flaws { Flaws(rawValue: 1 << 6) }
   }
 
   package let terms: Terms
@@ -220,6 +224,7 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
   private mutating func judge(_ name: Name, _ event: Event, _ flaws: Flaws) -> Action {
     switch event {
     case .gone: return drop(flaws)
+    case .ended(let count): return drop(flaws, flaws.contains(.dropsAll) ? blockers.count : count)
     case .dead: return .bury(name)
     case .stoodStill(.waiting): return .pass(name)
     case .stoodStill where !terms.takesOver: return tidy(then: .stopped(name))
@@ -232,9 +237,9 @@ package struct AccessMachine<Name: Hashable & Sendable>: Hashable, Sendable {
     }
   }
 
-  /// Removes the last checked blocker.
-  private mutating func drop(_ flaws: Flaws) -> Action {
-    blockers.removeLast()
+  /// Removes the last blockers: by default, the checked one.
+  private mutating func drop(_ flaws: Flaws, _ count: Int = 1) -> Action {
+    blockers.removeLast(count)
     return lookAtNext(flaws)
   }
 
