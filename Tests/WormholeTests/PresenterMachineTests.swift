@@ -309,7 +309,7 @@ private struct World: WalkedState {
   }
 
   private func name(_ index: Int) -> AccessName {
-    AccessName(stamp: UInt64(index), process: "p", number: index)
+    AccessName(stamp: UInt64(index), process: "0123456789abcdef", number: index)
   }
 
   private mutating func moveFile() {

@@ -39,11 +39,33 @@ extension UInt64 {
   package var digits: String {
     // At each message, twice: without the strings of a conversion and its padding.
     String(unsafeUninitializedCapacity: 16) { digits in
-      for place in 0..<16 {
-        let digit = UInt8(truncatingIfNeeded: self >> UInt64(60 - 4 * place)) & 15
-        digits[place] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
-      }
+      write(to: digits, at: 0)
       return 16
     }
+  }
+
+  /// Writes the 16 digits to a buffer that has space for them behind the given index.
+  func write(to buffer: UnsafeMutableBufferPointer<UInt8>, at start: Int) {
+    for place in 0..<16 {
+      let digit = UInt8(truncatingIfNeeded: self >> UInt64(60 - 4 * place)) & 15
+      buffer[start + place] =
+        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+  }
+
+  /// Reads 16 hexadecimal digits; nil if another character is among them.
+  init?(digitsIn bytes: UnsafeBufferPointer<UInt8>, at start: Int) {
+    var (number, place) = (UInt64(0), start)
+    while place < start + 16 {
+      let digit: UInt8
+      switch bytes[place] {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[place] - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = bytes[place] - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      number = number << 4 | UInt64(digit)
+      place += 1
+    }
+    self = number
   }
 }

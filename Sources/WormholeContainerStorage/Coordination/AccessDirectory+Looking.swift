@@ -40,27 +40,29 @@ extension AccessDirectory {
 
   func look(at name: AccessName, in home: AccessHome) throws(Errno) -> BlockerState {
     guard let place = try locate(name, in: home) else { return .gone }
-    if name.process == ownName { return .stands }
-    guard let file = try open(name.process, in: home), try file.isPresenceHeld() else {
-      standing.withLock { $0[name.process] = nil }
+    let process = name.process
+    if process == ownName { return .stands }
+    guard let file = try open(process, in: home), try file.isPresenceHeld() else {
+      standing.withLock { $0[process] = nil }
       return .dead
     }
     let mark = try HolderMark(in: file)
-    let stood = observe(name.process, mark)
+    let stood = observe(process, mark)
     return stood > container.options.lease ? .stoodStill(place, stood) : .stands
   }
 
   /// Observes further blockers beside the first: when they are checked later, a suspension is
   /// already known.
   func observe(_ names: some Sequence<AccessName>, in home: AccessHome) {
-    var seen: Set<String> = []
+    var seen: Set<UInt64> = []
     // Once for all names: it takes a lock, and thousands of waiters come here each second.
-    let own = ownName
-    for name in names where name.process != own && seen.insert(name.process).inserted {
+    let own = ownName.flatMap { UInt64($0, radix: 16) }
+    for name in names where name.processNumber != own && seen.insert(name.processNumber).inserted {
       guard seen.count <= Self.mostObserved else { return }
-      guard let file = try? open(name.process, in: home), let mark = try? HolderMark(in: file)
+      let process = name.process
+      guard let file = try? open(process, in: home), let mark = try? HolderMark(in: file)
       else { continue }
-      _ = observe(name.process, mark)
+      _ = observe(process, mark)
     }
   }
 

@@ -137,7 +137,7 @@ package final class AccessDirectory: Sendable {
     var names: [AccessName] = []
     try directory.forEachFile(isFresh: true) { name, isPlain throws(Errno) in
       guard isPlain || Mutants.has(.trustStamps) else { return true }
-      if let name = String(validatingCString: name).flatMap(AccessName.init) { names.append(name) }
+      if let name = AccessName(name) { names.append(name) }
       return true
     }
     return names
@@ -149,9 +149,7 @@ package final class AccessDirectory: Sendable {
   ) throws(Errno) -> [AccessName] {
     var names: [AccessName] = []
     try home.reopen(place).descriptor.forEachFile(isFresh: true) { name, isPlain throws(Errno) in
-      if !isPlain, let name = String(validatingCString: name).flatMap(AccessName.init) {
-        names.append(name)
-      }
+      if !isPlain, let name = AccessName(name) { names.append(name) }
       return true
     }
     return names

@@ -1,17 +1,27 @@
+internal import WormholeSyscalls
+
 /// The name of an access's file, which is never used twice: `<stamp>,<process>,<number>`.
 ///
 /// The stamp has 16 hexadecimal digits and is above all stamps that are listed when the access
 /// arrives, so names sort in the order of arrival. The process is the name of its file in
 /// `processes/`, and it counts its accesses.
+///
+/// Only numbers are stored. A waiter has a name for each access before it, and drops thousands of
+/// names when these accesses have ended: strings would have to be released one by one.
 package struct AccessName: Hashable, Sendable {
   let stamp: UInt64
-  package let process: String
+  /// The number that the digits of the process's name state.
+  let processNumber: UInt64
   let number: Int
-  package let text: String
 
+  /// - Parameter process: the name of a file in `processes/`, with 16 hexadecimal digits.
   init(stamp: UInt64, process: String, number: Int) {
-    self.init(
-      stamp: stamp, process: process, number: number, "\(stamp.digits),\(process),\(number)")
+    guard Randomness.isName(process), let processNumber = UInt64(process, radix: 16) else {
+      preconditionFailure("'\(process)' is not the name of a process")
+    }
+    self.stamp = stamp
+    self.processNumber = processNumber
+    self.number = number
   }
 
   /// The largest distance of a stamp ahead of the clock, in nanoseconds: an hour.
@@ -26,29 +36,72 @@ package struct AccessName: Hashable, Sendable {
     Mutants.has(.ownClock) ? now : max(now, min(highest + 1, now + farthest))
   }
 
-  private init(stamp: UInt64, process: String, number: Int, _ text: String) {
-    self.stamp = stamp
-    self.process = process
-    self.number = number
-    self.text = text
+  /// The name of the process's file in `processes/`.
+  package var process: String { processNumber.digits }
+
+  package var text: String {
+    var (length, rest) = (1, number)
+    while rest > 9 { (length, rest) = (length + 1, rest / 10) }
+    return String(unsafeUninitializedCapacity: Self.prefix + length) { text in
+      stamp.write(to: text, at: 0)
+      text[16] = Self.comma
+      processNumber.write(to: text, at: 17)
+      text[33] = Self.comma
+      rest = number
+      for place in (0..<length).reversed() {
+        text[Self.prefix + place] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
+      }
+      return Self.prefix + length
+    }
   }
 
-  /// Leaves out the process, which takes as long to hash as all other steps of a table lookup:
-  /// equal names have the same stamp and number, and different names rarely do, because a new
-  /// access gets a stamp above all listed ones.
-  package func hash(into hasher: inout Hasher) {
-    hasher.combine(stamp)
-    hasher.combine(number)
-  }
+  // MARK: Reading
+
+  /// The length of the text before the access's number.
+  private static let prefix = 34
+  /// The largest number of digits in the access's number.
+  private static let mostDigits = 16
+  private static let comma = UInt8(ascii: ",")
 
   /// Nil if the text does not have this form.
   init?(_ text: String) {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false)
-    guard parts.count == 3, parts.allSatisfy({ $0.utf8.count <= 16 }),
-      Randomness.isName(String(parts[0])), let stamp = UInt64(parts[0], radix: 16),
-      Randomness.isName(String(parts[1])), let number = Int(parts[2]), "\(number)" == parts[2]
+    var text = text
+    guard let name = text.withUTF8({ AccessName(bytes: $0) }) else { return nil }
+    self = name
+  }
+
+  /// Nil if the name does not have this form.
+  init?(_ name: UnsafePointer<CChar>) {
+    let length = name.length
+    let read = name.withMemoryRebound(to: UInt8.self, capacity: length) {
+      AccessName(bytes: UnsafeBufferPointer(start: $0, count: length))
+    }
+    guard let read else { return nil }
+    self = read
+  }
+
+  /// Without a string for each part: an arriving access reads the names of all others.
+  private init?(bytes: UnsafeBufferPointer<UInt8>) {
+    guard bytes.count > Self.prefix, bytes.count <= Self.prefix + Self.mostDigits,
+      bytes[16] == Self.comma, bytes[33] == Self.comma,
+      let stamp = UInt64(digitsIn: bytes, at: 0),
+      let processNumber = UInt64(digitsIn: bytes, at: 17)
     else { return nil }
-    self.init(stamp: stamp, process: String(parts[1]), number: number, text)
+    // One name has one text: no zero precedes another digit.
+    guard bytes[Self.prefix] != UInt8(ascii: "0") || bytes.count == Self.prefix + 1 else {
+      return nil
+    }
+    var (number, place) = (0, Self.prefix)
+    while place < bytes.count {
+      let byte = bytes[place]
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      number = number * 10 + Int(byte - UInt8(ascii: "0"))
+      place += 1
+    }
+    self.stamp = stamp
+    self.processNumber = processNumber
+    self.number = number
   }
 }
 
