@@ -30,16 +30,20 @@ extension Container {
     do throws(Errno) {
       guard let home = try room.existingDirectory() else { return [] }
       var found: [AccessName: AccessReport] = [:]
+      // A process may have thousands of accesses, and is checked once.
+      var processes: [UInt64: (holder: LockHolder?, isAlive: Bool)] = [:]
       for place in AccessPlace.allCases {
         for name in try room.names(in: place, of: home) {
           guard wanted?.contains(name.text) ?? true,
             let entry = try room.entry(of: name, in: place, of: home)
           else { continue }
+          let process =
+            processes[name.processNumber] ?? room.check(process: name.process, in: home)
+          processes[name.processNumber] = process
           let since = Int64(clamping: name.stamp)
           // An access that moves on between two listings has the later state.
           found[name] = AccessReport(
-            name: name.text, state: place.name, holder: room.holder(of: name.process, in: home),
-            isAlive: (try? room.isAlive(name.process, in: home)) ?? true,
+            name: name.text, state: place.name, holder: process.holder, isAlive: process.isAlive,
             parts: entry.claim.parts.map { ($0.path.text, $0.writes) },
             age: .nanoseconds(max(0, options.environment.sinceBoot() - since)))
         }
@@ -50,5 +54,15 @@ extension Container {
       throw WormholeError(
         error, "list", path + "/system/\(AccessDirectory.slotName)", accessesIn: self)
     }
+  }
+}
+
+extension AccessDirectory {
+  /// Returns the holder of a process's accesses, and whether the process lives; true if the check
+  /// fails.
+  fileprivate func check(
+    process: String, in home: AccessHome
+  ) -> (holder: LockHolder?, isAlive: Bool) {
+    (holder(of: process, in: home), (try? isAlive(process, in: home)) ?? true)
   }
 }

@@ -190,6 +190,22 @@ import WormholeSyscalls
     try running.end(commits: false)
   }
 
+  /// However many accesses a process has.
+  @Test func aListingChecksEachProcessOnce() throws {
+    let running = ["a", "b", "c"].map { access(theirs, $0) }
+    for one in running { try one.begin() }
+    let process = try #require(theirs.ownName)
+    var found: [AccessReport] = []
+    let calls = try FaultPoints.with { found = try container.accesses() }
+    #expect(found.count == 3)
+    let own = ProcessIdentity.current.process
+    #expect(found.allSatisfy { $0.isAlive && $0.holder?.process == own })
+    // The file is opened to read its heartbeat, and to check its lock.
+    let opened = calls.filter { $0.hasPrefix("open ") && $0.hasSuffix("processes/" + process) }
+    #expect(opened.count == 2, "\(calls)")
+    for one in running { try one.end(commits: false) }
+  }
+
   /// A second name stands for an access that moves on between two listings.
   @Test func anAccessThatMovesOnIsReportedOnce() throws {
     let running = access(theirs, "a")
