@@ -28,6 +28,21 @@ import Testing
     #expect(names(list([])) == [] && list([]).isEmpty)
   }
 
+  /// The names differ early, late, and at their ends.
+  @Test(arguments: ["", "1,0000100001", "ü"])
+  func namesWithACommonStartAreSortedByBytes(_ start: String) {
+    let ends = [
+      "", "0", "00", "0000000", "00000000", "000000000", "000000001", "00000001", "0000000~",
+      "0000000ü", "1", "~", "ä", "ü", "üü", "0123456789abcdef", "0123456789abcdee",
+    ]
+    let all: [String] = (ends + ends).map { start + $0 }
+    let expected = Set(all).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    let sorted = list(all)
+    #expect(names(sorted) == expected)
+    #expect(names(list(Array(all.reversed()))) == expected)
+    #expect(expected.allSatisfy { sorted.contains($0) })
+  }
+
   @Test func namesAreFound() {
     let some = list(["1,0", "1,00", "0,5", "ü"])
     for name in ["1,0", "1,00", "0,5", "ü"] { #expect(some.contains(name)) }

@@ -21,21 +21,53 @@ struct FileNameList {
   }
 
   /// Sorts the names by their bytes, and drops repeated names.
+  ///
+  /// Names of messages have a common start, and differ soon behind it. So nearly all comparisons
+  /// are comparisons of two numbers, and read no name.
   mutating func sort() {
     var starts = starts
     self.starts = []
     bytes.withUnsafeBufferPointer { bytes in
-      guard let base = bytes.baseAddress else { return }
-      starts.sort { (base + $0).order(to: base + $1) < 0 }
-      var kept = 0
-      for start in starts
-      where kept == 0 || (base + starts[kept - 1]).order(to: base + start) != 0 {
-        starts[kept] = start
-        kept += 1
+      guard let base = bytes.baseAddress, let first = starts.first else { return }
+      var common = (base + first).length
+      for start in starts { common = Self.common(base + first, base + start, atMost: common) }
+      var keyed = starts.map { (key: Self.key(base + $0 + common), start: $0) }
+      keyed.sort { one, other in
+        one.key == other.key
+          ? (base + one.start).order(to: base + other.start) < 0 : one.key < other.key
       }
-      starts.removeLast(starts.count - kept)
+      // The array is used again: the names of a full queue leave little memory for others.
+      starts.removeAll(keepingCapacity: true)
+      var last: (key: UInt64, start: Int)?
+      for one in keyed {
+        if let last, last.key == one.key, (base + last.start).order(to: base + one.start) == 0 {
+          continue
+        }
+        starts.append(one.start)
+        last = one
+      }
     }
     self.starts = starts
+  }
+
+  /// The number of equal bytes at the start of two names.
+  private static func common(
+    _ one: UnsafePointer<CChar>, _ other: UnsafePointer<CChar>, atMost most: Int
+  ) -> Int {
+    var count = 0
+    while count < most, one[count] == other[count] { count += 1 }
+    return count
+  }
+
+  /// The first eight bytes of a text as a number in the order of the bytes; zeros behind its end.
+  private static func key(_ text: UnsafePointer<CChar>) -> UInt64 {
+    var (key, count) = (UInt64(0), 0)
+    while count < 8, text[count] != 0 {
+      // A C char is unsigned on some machines.
+      key = key << 8 | UInt64(UInt8(truncatingIfNeeded: text[count]))
+      count += 1
+    }
+    return count == 8 ? key : key << UInt64(8 * (8 - count))
   }
 
   /// Calls the body with each name until the body returns false; returns whether it never did.
