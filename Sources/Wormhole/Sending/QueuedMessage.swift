@@ -260,11 +260,14 @@ private struct QueueListing {
     let (reader, claimed, now) = (reader, claimed, now)
     let ahead = ReadAhead(waiting.count, step: Self.step) { range in
       var found: [(file: WaitingFile, content: QueuedMessageReader.WaitingContent?)] = []
+      found.reserveCapacity(range.count)
+      var inbox: OpenDirectory?
       waiting.forEach(in: range) { file in
         guard let file = WaitingFile(listed: file), !claimed.contains(file.name) else {
           return true
         }
-        found.append((file, reader.waiting(file, at: now)))
+        if inbox == nil, file.part == .inbox { inbox = reader.openInbox() }
+        found.append((file, reader.waiting(file, at: now, inbox: inbox)))
         return true
       }
       return found
@@ -355,10 +358,18 @@ struct QueuedMessageReader {
     case expired
   }
 
+  /// Returns the open inbox, for the reading of many messages; nil if it cannot be opened.
+  func openInbox() -> OpenDirectory? { try? home.part(.inbox) }
+
   /// Returns a waiting message; nil if the message is gone.
-  func waiting(_ file: WaitingFile, at now: Date) -> WaitingContent? {
+  ///
+  /// - Parameter inbox: the open inbox, if the caller has it.
+  func waiting(
+    _ file: WaitingFile, at now: Date, inbox: OpenDirectory? = nil
+  ) -> WaitingContent? {
     var hasExpired = false
-    var message = message(file.name, file.text, file.part, 0) { header in
+    let directory = file.part == .inbox ? inbox : nil
+    var message = message(file.name, file.text, file.part, 0, of: directory) { header in
       hasExpired = header.hasExpired(file.name, by: now)
     }
     message?.state = .waiting
@@ -367,16 +378,18 @@ struct QueuedMessageReader {
 
   /// Returns the message in a file; nil if the file is gone.
   ///
-  /// - Parameter look: receives the file's header, if readable.
+  /// - Parameters:
+  ///   - directory: the open part, if the caller has it.
+  ///   - look: receives the file's header, if readable.
   func message(
     _ name: MessageName, _ file: String, _ part: MemberDirectory.Part, _ attempt: Int,
-    _ look: (MessageFile.Header) -> Void = { _ in }
+    of directory: OpenDirectory? = nil, _ look: (MessageFile.Header) -> Void = { _ in }
   ) -> QueuedMessage? {
     var header: MessageFile.Header?
     var damage: String?
     let size: Int
     do throws(WormholeError) {
-      switch try content(file, part) {
+      switch try content(file, part, of: directory) {
       case .missing: return nil
       case .damaged(let reason, let status): (damage, size) = (reason, status.size)
       case .sound(let bytes, let status):
@@ -413,9 +426,9 @@ struct QueuedMessageReader {
   private static let operation = "read message"
 
   private func content(
-    _ file: String, _ part: MemberDirectory.Part
+    _ file: String, _ part: MemberDirectory.Part, of directory: OpenDirectory? = nil
   ) throws(WormholeError) -> FoundFile {
-    try home.read(file, in: part, Self.operation)
+    try home.read(file, in: part, Self.operation, of: directory)
   }
 
   private func header(

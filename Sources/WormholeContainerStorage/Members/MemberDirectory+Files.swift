@@ -143,11 +143,14 @@ extension MemberDirectory {
   }
 
   /// Reads a file as promise P1 requires.
+  ///
+  /// - Parameter open: the part, for a caller that reads many files: threads that read side by side
+  ///   would otherwise take the same lock for each file. Nil to look the part up.
   package func read(
-    _ name: String, in part: Part, _ operation: String
+    _ name: String, in part: Part, _ operation: String, of open: OpenDirectory? = nil
   ) throws(WormholeError) -> FoundFile {
     do {
-      let directory = try self.part(part)
+      let directory = if let open { open } else { try self.part(part) }
       return try name.withCName { path throws(ReadRefusal) in
         try container.reader.read(path, in: directory.descriptor)
       }
