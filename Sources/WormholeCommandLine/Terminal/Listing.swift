@@ -24,6 +24,8 @@ package struct Listing {
   /// Whether the rows are aligned, with a header; otherwise cells need no tone.
   package let isTable: Bool
   private let style: TerminalStyle
+  /// The bytes of a bare line, in memory that all lines share.
+  private var bareLine: [UInt8] = []
   private var waiting: [[Cell]] = []
   private var widths: [Int]?
 
@@ -49,6 +51,20 @@ package struct Listing {
     if widths != nil { return try write([cells]) }
     waiting.append(cells)
     if waiting.count == Self.sample { try finish() }
+  }
+
+  /// Adds a row where rows are not aligned: fields, each on one line, with tabs between; a dash
+  /// stands for an unknown field.
+  ///
+  /// A long queue has many rows: none has cells, or a string for its line.
+  package mutating func add(bare fields: [String?]) throws {
+    bareLine.removeAll(keepingCapacity: true)
+    for (index, field) in fields.enumerated() {
+      if index > 0 { bareLine.append(UInt8(ascii: "\t")) }
+      bareLine.append(contentsOf: try (field ?? "-").inOneLine().utf8)
+    }
+    bareLine.append(UInt8(ascii: "\n"))
+    try output.write(bareLine)
   }
 
   /// Writes the rows that were kept.

@@ -273,16 +273,7 @@ extension Output {
 extension Listing {
   /// Adds a row of fields, each on one line; a dash stands for an unknown field.
   mutating func add(columns: [String?]) throws {
-    guard isTable else {
-      // Of a long queue each column is a word of a line: no row, no cell and no array of words.
-      var line = ""
-      line.reserveCapacity(128)
-      for (index, text) in columns.enumerated() {
-        if index > 0 { line += "\t" }
-        line += try (text ?? "-").inOneLine()
-      }
-      return try add([], bare: line)
-    }
+    guard isTable else { return try add(bare: columns) }
     try add(
       columns.map { text in
         let word = try (text ?? "-").inOneLine()
