@@ -52,10 +52,16 @@ extension String {
     let count = utf8.count
     return try withUnsafeTemporaryAllocation(of: CChar.self, capacity: count + 1) {
       buffer throws(Failure) in
-      var place = 0
-      for byte in utf8 {
-        buffer[place] = CChar(bitPattern: byte)
-        place += 1
+      // In one piece: an iteration checks the form of the string at each byte.
+      let copied: Void? = utf8.withContiguousStorageIfAvailable { bytes in
+        UnsafeMutableRawBufferPointer(buffer).copyMemory(from: UnsafeRawBufferPointer(bytes))
+      }
+      if copied == nil {
+        var place = 0
+        for byte in utf8 {
+          buffer[place] = CChar(bitPattern: byte)
+          place += 1
+        }
       }
       buffer[count] = 0
       return try body(UnsafePointer(buffer.baseAddress.unsafelyUnwrapped))
