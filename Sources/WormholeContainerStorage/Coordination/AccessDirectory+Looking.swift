@@ -57,7 +57,11 @@ extension AccessDirectory {
     var seen: Set<UInt64> = []
     // Once for all names: it takes a lock, and thousands of waiters come here each second.
     let own = ownName.flatMap { UInt64($0, radix: 16) }
-    for name in names where name.processNumber != own && seen.insert(name.processNumber).inserted {
+    // The accesses of a process with thousands of threads follow each other.
+    var last = own
+    for name in names where name.processNumber != own && name.processNumber != last {
+      last = name.processNumber
+      guard seen.insert(name.processNumber).inserted else { continue }
       guard seen.count <= Self.mostObserved else { return }
       let process = name.process
       guard let file = try? open(process, in: home), let mark = try? HolderMark(in: file)
