@@ -143,6 +143,21 @@ import WormholeSyscalls
     #expect(try staged() == [])
   }
 
+  /// A sweep has taken the first file for that of a dead process.
+  @Test func aFileThatIsStagedAgainIsSyncedAgain() throws {
+    let container = try Container.open(path, options: .testing())
+    let home = try container.member("a")
+    let rule = FaultRule(.rename, path: "a/inbox", .fail(.wouldBlock))
+    let calls = try FaultPoints.with([rule]) {
+      try home.place([1], as: "x", in: .inbox, durability: .power)
+    }
+    let steps = calls.map { String($0.prefix { $0 != " " }) }
+    #expect(steps.count { $0 == "rename" } == 2, "\(calls)")
+    let syncs = calls.filter { $0.hasPrefix("fsync ") && $0.contains("staging/") }
+    #expect(syncs.count == 2, "\(calls)")
+    #expect(try staged() == [])
+  }
+
   /// In a container of a group the user's own folder is made when something is first staged.
   @Test func whatWasRemovedBeforeItWasUsedIsMadeAnew() throws {
     let folder = try TemporaryDirectory()
