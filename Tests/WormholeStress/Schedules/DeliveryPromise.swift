@@ -50,11 +50,12 @@
     /// Returns the promise that a power cut could break in the last round.
     static func violation() -> String? {
       var promise = Self()
+      let made = Turnstile.madeCalls
       var chosen = -1
       for number in 0..<Turnstile.stepCount {
         let choice = Turnstile.choice(at: number)
         promise.noteCall(of: chosen)
-        promise.noteStep(choice, number)
+        promise.noteStep(choice, number, isMade: made[number])
         if let broken = promise.brokenOutcome() { return broken }
         chosen = choice.isFailed ? -1 : choice.chosen
       }
@@ -68,7 +69,7 @@
 
     // MARK: The steps
 
-    private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int) {
+    private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int, isMade: Bool) {
       guard choice.player >= 0 else { return }
       var isSend = false
       let path = Turnstile.step(at: number).path
@@ -84,6 +85,8 @@
       case .call(.fsync) where choice.isFailed: placed[choice.player] = nil
       default: break
       }
+      calls[choice.player] = nil
+      guard isMade else { return }
       calls[choice.player] = PendingCall(
         choice: choice, isSend: isSend,
         isStaged: path.hasPrefix(Self.staging) && !path.hasSuffix(" (deleted)"))

@@ -57,12 +57,13 @@
     /// Returns the promise that a power cut could break in the last round.
     static func violation() -> String? {
       var promise = Self()
+      let made = Turnstile.madeCalls
       var chosen = -1
       for number in 0..<Turnstile.stepCount {
         let choice = Turnstile.choice(at: number)
         promise.noteSync(by: chosen)
         promise.noteNames(at: choice, by: chosen)
-        promise.noteStep(choice, number)
+        promise.noteStep(choice, number, isMade: made[number])
         if let broken = promise.brokenOutcome() { return broken }
         chosen = choice.isFailed ? -1 : choice.chosen
       }
@@ -128,7 +129,7 @@
       if let last { changes[last].isSynced = false }
     }
 
-    private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int) {
+    private mutating func noteStep(_ choice: Turnstile.Choice, _ number: Int, isMade: Bool) {
       guard choice.player >= 0 else { return }
       processes[choice.player] = choice.process
       syncs[choice.player] = nil
@@ -136,7 +137,7 @@
       case .call(.write), .call(.pwrite): unsynced.insert(choice.file)
       case .call(.fsync):
         let isFolder = Turnstile.step(at: number).path == Self.channel
-        syncs[choice.player] = isFolder ? .names : .file(choice.file)
+        if isMade { syncs[choice.player] = isFolder ? .names : .file(choice.file) }
         if isFolder, choice.isFailed { noteFailedSync(of: choice.process) }
       case .call(.open) where choice.access == .writesName && begins[choice.process] == nil:
         if Turnstile.step(at: number).path.hasSuffix("/next") {

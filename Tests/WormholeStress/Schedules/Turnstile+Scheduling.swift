@@ -185,6 +185,23 @@
       let isFailed: Bool
     }
 
+    /// Whether the call of each step was made.
+    ///
+    /// A process that is killed does not make its pending calls, and the number of its thread may
+    /// become another thread's.
+    static var madeCalls: [Bool] {
+      var made = [Bool](repeating: false, count: stepCount)
+      var next: [Int: Int] = [:]
+      for number in made.indices.reversed() {
+        let choice = choice(at: number)
+        guard choice.player >= 0 else { continue }
+        made[number] =
+          next[choice.player].map { $0 == choice.process } ?? !wasKilled(choice.process)
+        next[choice.player] = choice.process
+      }
+      return made
+    }
+
     /// The steps of the round whose calls the schedule has made fail.
     static var failedSteps: [Step] {
       (0..<stepCount).filter { choice(at: $0).isFailed }.map { step(at: $0) }
