@@ -291,7 +291,11 @@ struct ScheduleTests {
   /// The process looks at it while it joins, and sees the presence of one beside the profile of the
   /// other.
   @Test func aPeerThatEndsTwiceIsNotTakenForRunning() throws {
-    let line = "left 1 86:kill0 0:go1 8:go0 10:go12 20:go12 33:go12 49:go0 68:go5 73:go7"
+    let line =
+      "left 1 183:kill0 0:go12 2:go0 4:go7 5:go12 6:go0 7:go7 8:go12 9:go0 17:go7 18:go0 19:go7 "
+      + "20:go4 27:go7 34:go0 105:go13 107:go13 109:go13 111:go13 113:go13 116:go13 118:go13 "
+      + "124:go13 129:go13 131:go13 138:go13 144:go13 146:go13 148:go13 150:go13 151:go1 152:go13 "
+      + "166:go5 167:go7"
     let result = try schedules([], schedule: line)
     #expect(result.output.contains("\nevery promise was kept"), "\(result.output)")
   }
