@@ -68,6 +68,30 @@ import WormholeSyscalls
     pair.connection.close()
   }
 
+  /// The next message gets the number of a message that was given, and would never be delivered.
+  @Test func aStreamThatEndsOneMessageBeforeThePositionIsReadFromItsBeginning() throws {
+    let pair = try Self.ready()
+    let reader = StreamReader(
+      JetStream(pair.connection), stream: "S", filter: "", from: .after(7)
+    ) { _ in }
+    reader.proceed(pair.now)
+    try pair.run("a consumer is asked for") { pair.requests.count == 1 }
+    let create = pair.requests[0]
+    let name = String(create.subject.split(separator: ".").last ?? "")
+    try pair.answer(create, "{\"name\":\"\(name)\",\"num_pending\":0}")
+    try pair.run("the stream's end is asked for") { pair.requests.count == 2 }
+    try pair.answer(
+      pair.requests[1],
+      #"{"config":{"name":"S"},"state":{"messages":6,"first_seq":1,"last_seq":6}}"#)
+    try pair.run("the reader begins anew, or asks for messages") {
+      reader.restarts == 1 || pair.requests.count == 3
+    }
+    #expect(reader.resets == 1 && reader.restarts == 1 && reader.position == 0)
+    #expect(!reader.isCaughtUp && pair.requests.count == 2)
+    reader.stop()
+    pair.connection.close()
+  }
+
   /// The number 0 is an expectation too: that the subject has no message yet.
   @Test(arguments: [0, 7, UInt64.max])
   func aPublishStatesItsIdAndItsExpectation(_ expected: UInt64) throws {
