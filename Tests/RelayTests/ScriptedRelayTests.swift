@@ -92,6 +92,24 @@ import WormholeSyscalls
     pair.connection.close()
   }
 
+  /// A stream that discards old messages would lose bundles that no machine has read.
+  @Test func aStreamIsCreatedSoThatItRefusesWhatIsTooMuch() throws {
+    let pair = try Self.ready()
+    let settings = StreamSettings(
+      name: "S", subjects: ["s.>", "t"], replicas: 3, maxAge: .seconds(3600), maxPerSubject: 2,
+      allowsDirect: true)
+    JetStream(pair.connection).createStream(settings) { _ in }
+    try pair.run("the stream is asked for") { pair.requests.count == 1 }
+    let create = pair.requests[0]
+    #expect(create.subject == "$JS.hub.API.STREAM.CREATE.S")
+    let json =
+      #"{"allow_direct":true,"discard":"new","max_age":3600000000000,"max_bytes":-1,"#
+      + #""max_consumers":-1,"max_msgs":-1,"max_msgs_per_subject":2,"name":"S","#
+      + #""num_replicas":3,"retention":"limits","storage":"file","subjects":["s.>","t"]}"#
+    #expect(create.body == json)
+    pair.connection.close()
+  }
+
   /// The number 0 is an expectation too: that the subject has no message yet.
   @Test(arguments: [0, 7, UInt64.max])
   func aPublishStatesItsIdAndItsExpectation(_ expected: UInt64) throws {
