@@ -2,9 +2,11 @@ import TestSupport
 import TestTraits
 import Testing
 import Wormhole
-import WormholeBridge
 import WormholeContainerStorage
+import WormholeRelay
 import WormholeSyscalls
+
+@testable import WormholeBridge
 
 /// A server that loses a subscription of a bridge, and does everything else as it should: pings are
 /// answered, and what is published is stored.
@@ -49,6 +51,33 @@ import WormholeSyscalls
     #expect(deaf.failure == nil && other.failure == nil)
     #expect(deaf.stop()["loss"] == 1)
     _ = other.stop()
+  }
+
+  /// On a busy machine, a word may be late now and then.
+  @Test func onlyWordsThatAreLostInARowEndTheConnection() throws {
+    let scene = try ConnectedBridge()
+    let (bridge, link, machine) = (scene.one.bridge, scene.link, scene.one.machine)
+    let word = Subjects.word(.here, to: machine, from: machine)
+    var isLost = false
+    scene.server.script = { subject in
+      guard subject == word else { return nil }
+      if isLost { return ("NATS/1.0 503\r\n\r\n", "") }
+      return ("", "here")
+    }
+    // The time stands still for the connection, so no reply is late.
+    let now = link.connection.now
+    for isNextLost in [true, false, true, true] {
+      isLost = isNextLost
+      let isOpen = bridge.listen(link, link.echo.deadline ?? .longAgo)
+      #expect(isOpen, "no two words in a row were lost")
+      try eventually("the word has ended") {
+        _ = scene.server.step(now)
+        link.connection.proceed(now)
+        return link.echo.deadline != nil
+      }
+    }
+    let isOpen = bridge.listen(link, .longAgo)
+    #expect(!isOpen, "two words in a row were lost")
   }
 
   private func report(_ machines: [ProxiedMachine]) throws -> String {
