@@ -5,9 +5,22 @@ import WormholeCinemaTime
 import WormholePropertyLists
 import WormholeSyscalls
 
+@testable import WormholeCinemaTimeCommand
+
 /// `cinematime serve`: two processes, their page in a real browser, and who may ask.
 @Suite(.blocking, .notSanitized("the apps run in processes of their own"))
 struct CinemaPageTests {
+  /// The later side may be heard first: a buyer waits for the disk, and the other side does not.
+  @Test(arguments: [Role.phone, .watch], [false, true])
+  func theLateSideIsNamed(_ late: Role, isHeardFirst: Bool) {
+    let lags = LagMeter()
+    let times: [(role: Role, at: Int64)] = [(late.peer, 1_000_000_000), (late, 3_500_000_000)]
+    for (role, at) in isHeardFirst ? times.reversed() : times {
+      lags.hear(["at": .integer(at), "tickets": [["id": "34340-1"]]], from: role)
+    }
+    #expect(lags.sentence == "The \(late) showed it 2 s later.")
+  }
+
   @Test func bothSidesAreFedByTheirOwnProcesses() throws {
     let page = try ServedCinema()
     let both = try page.state("both run") { $0.processes.count == 2 }

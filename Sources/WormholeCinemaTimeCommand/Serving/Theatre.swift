@@ -109,7 +109,7 @@ final class Theatre: Sendable {
 }
 
 /// The comparison of the times at which both sides have shown a purchase or a return.
-private final class LagMeter: Sendable {
+final class LagMeter: Sendable {
   private let state = Monitor(State())
 
   fileprivate struct State {
