@@ -79,6 +79,14 @@ struct TestProcessTests {
     #expect(silent.code == .notFound)
   }
 
+  @Test(.blocking) func deadlineKillsWithoutATaskToo() throws {
+    let endless = try TestProcess("sh", ["-c", "while :; do sleep 1; done"], in: nil)
+    let error = try failure { _ = try endless.exitStatus(within: .milliseconds(1)) }
+    #expect(error.code == .timedOut)
+    let status = try? endless.exitStatus(within: patience)
+    #expect(status == .signalled(9))
+  }
+
   @Test(.blocking) func missingProgramIsAnError() throws {
     let error = try failure { _ = try TestProcess("no-such-program", in: nil) }
     #expect(error.description.hasPrefix("cannot start program 'no-such-program'"))
