@@ -59,6 +59,22 @@ import WormholeCommandLine
     #expect(try read("--json", "--", "list").operands == [])
   }
 
+  /// The options of the program that a verb runs are the program's.
+  @Test func optionsBehindTheDashesSetNoFormOfTheOutput() {
+    func output(_ words: String...) -> [Bool] {
+      let output = Parser.output(of: .wormhole, for: words)
+      return [output.isJSON, output.isQuiet, output.isVerbose]
+    }
+    let options = ["--json", "--quiet", "--verbose"]
+    #expect(output("lock", "door", "--", "program", "--json") == [false, false, false])
+    for (index, option) in options.enumerated() {
+      var expected = [false, false, false]
+      expected[index] = true
+      #expect(output("lock", option, "door", "--", "program", "--quiet --json") == expected)
+      #expect(output("lock", "door", "--", option) == [false, false, false], "\(option)")
+    }
+  }
+
   /// A short word for an option with its value counts as the option.
   @Test func aTypeIsGivenOnce() throws {
     let write = ["defaults", "write", "s", "k"]
