@@ -7,6 +7,14 @@ import WormholeSyscalls
 
 /// Files on a disk that has no space for them.
 @Suite(.blocking) struct FileDiskTests {
+  /// Of the disk, a user may have only a part.
+  @Test func anExceededQuotaIsAFullDisk() {
+    for failure in [Errno.noSpace, .quotaExceeded] {
+      let error = WormholeError(failure, "put", "speed")
+      #expect(error.code == .full && error.hint != nil, "\(error)")
+    }
+  }
+
   @Test(arguments: [TestFileSystem.Kind.memory, .ext4])
   fileprivate func aFileThatDoesNotFitIsNotSent(_ kind: TestFileSystem.Kind) throws {
     guard let disk = try TestFileSystem.make(kind, for: "a file on a full disk (\(kind))") else {

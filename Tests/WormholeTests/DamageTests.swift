@@ -53,6 +53,19 @@ import WormholeSyscalls
     #expect(try speed.metadata?.isRecovered == false)
   }
 
+  @Test func aWatcherLearnsThatItsValueIsRecovered() throws {
+    let heard = Heard<[Double?: Bool]>()
+    try speed.put(1, durability: .power)
+    try speed.put(2, durability: .power)
+    _ = try meeting.overwrite(file, [])
+    let watching = try speed.watch { heard.add([$0.value: $0.metadata.isRecovered]) }
+    try heard.wait("the previous value") { !$0.isEmpty }
+    try speed.put(3)
+    try heard.wait("the next value") { $0.count == 2 }
+    #expect(heard.all == [[1: true], [3: false]])
+    watching.stop()
+  }
+
   /// Other programs may know the version of the damaged value.
   @Test func aRepairUsesNoVersionTwice() throws {
     try speed.put(1, durability: .power)

@@ -157,6 +157,7 @@ import WormholeSyscalls
       #expect(try failure { try file.move(to: files.path("again")) }.code == .notFound)
       try message.acknowledge()
       #expect(try failure { try file.move(to: files.path("again")) }.code == .superseded)
+      #expect(try failure { try file.withOriginalName { _ in } }.code == .superseded)
     }
     #expect(try Digest(files.path("there")) == Digest(files.path("film")))
     try files.waitUntilNothingIsLeft()

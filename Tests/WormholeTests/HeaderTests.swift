@@ -224,4 +224,26 @@ import WormholeSyscalls
     #expect(
       texts.first?.hasPrefix("ignored 1 headers of message '\(sent.id)'") == true, "\(texts)")
   }
+
+  /// Each header keeps the limits of one, and all together have too many bytes.
+  @Test(.blocking) func headersBeyondTheirSizeTogetherAreIgnored() throws {
+    let pair = try Pair()
+    let sent = try pair.phone.send(1, .quick())
+    let name = try #require(try pair.meeting.names("members/watch/inbox").first)
+    let long = PropertyListValue.string(String(repeating: "v", count: 4095))
+    let headers: PropertyListValue = ["a": long, "b": long, "c": long, "d": ""]
+    let made: PropertyListValue = [
+      "kind": "Int", "sent": .date(.now), "to": "watch", "value": 7, "headers": headers,
+    ]
+    try pair.meeting.folder.descriptor.open("made", [.writeOnly, .create], mode: 0o600)
+      .write(BinaryEncoder().encode(made))
+    try pair.meeting.folder.descriptor.rename(
+      "made", to: pair.meeting.folder("members/watch/inbox"), name)
+    let heard = Heard<[String]>()
+    let receiving = try pair.watch.receive { heard.add($0.headers.keys.sorted()) }
+    try heard.wait("it") { !$0.isEmpty }
+    receiving.stop()
+    // Two headers have 8192 bytes, and a further one has its key.
+    #expect(heard.all == [["a", "b"]], "\(sent.id)")
+  }
 }
