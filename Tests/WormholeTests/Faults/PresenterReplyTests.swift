@@ -40,6 +40,28 @@ private typealias Machine = PresenterMachine<Int, Int>
     presenting.stop()
   }
 
+  /// The access that the presenter was asked for fails while another one still has the file.
+  @Test func aPresenterResumesAfterAnAccessThatIsNotAdmitted() throws {
+    let scene = try FileScene()
+    let (path, calls) = (scene.path("a"), Heard<String>())
+    try scene.whileSomebody(.writing(path)) {
+      var presenter = Coordinator.Presenter()
+      presenter.relinquish = { _, goOn in
+        calls.add("relinquish")
+        goOn { calls.add("resume") }
+      }
+      let presenting = try scene.another().present(path, as: presenter)
+      let reader = scene.another()
+      #expect(throws: WormholeError.self) {
+        try reader.read(path, within: .milliseconds(200)) { _ in }
+      }
+      #expect(throws: Never.self) {
+        try calls.wait("it resumes") { $0 == ["relinquish", "resume"] }
+      }
+      presenting.stop()
+    }
+  }
+
   @Test func aPresenterByURLIsCalledOnItsQueue() throws {
     let scene = try FileScene()
     let key = DispatchSpecificKey<String>()
