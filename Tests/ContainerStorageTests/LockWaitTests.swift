@@ -57,6 +57,19 @@ import WormholeSyscalls
     #expect(try lock.wait(until: .now + patience))
   }
 
+  /// The thread gets the lock between the caller's last look and its end.
+  @Test func aLockThatNobodyWantsAnyMoreIsReleased() throws {
+    try folder.write("", to: "lock")
+    let path = folder.path + "/lock"
+    let lock = LockFile(number: 1, file: try Descriptor.open(path: path, [.readWrite]))
+    try lock.request()
+    // As long as its thread is in the queue, this takes no lock.
+    try eventually("the thread has the lock") { try lock.tryLock() }
+    lock.giveUp()
+    let other = try Descriptor.open(path: path, [.readWrite])
+    #expect(try other.tryLock(.exclusive))
+  }
+
   /// The waiting thread in the kernel's queue gets the lock later, when no caller wants it any
   /// more.
   @Test func aWaitThatFailsDoesNotTakeTheLockLater() throws {

@@ -1,13 +1,23 @@
 import TestSupport
 import TestTraits
 import Testing
-import WormholeSyscalls
+
+@testable import WormholeSyscalls
 
 /// Inotify, poll, wake descriptors, monitors and clocks.
 @Suite(.blocking) struct WaitingTests {
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }
+
+  /// The kernel counts milliseconds: a wait that is rounded down ends before its deadline.
+  @Test func aPartOfAMillisecondIsWaitedFor() {
+    // The part may be over before it is looked at, but not each time.
+    let left = (0..<10_000).lazy.map { _ in millisecondsLeft(until: .now + .microseconds(900)) }
+    #expect(left.contains(1))
+    #expect(millisecondsLeft(until: .now) == 0)
+    #expect(millisecondsLeft(until: nil) == -1)
+  }
 
   @Test func inotifyTellsOfAnExchangeByName() throws {
     try folder.descriptor.makeDirectory("staging", mode: 0o700)
