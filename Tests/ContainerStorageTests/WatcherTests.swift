@@ -12,6 +12,38 @@ import WormholeSyscalls
 
   init() throws { (folder, container) = try Container.forTest() }
 
+  /// A handler runs on two threads when its registration ends.
+  @Test func theEndWaitsForEachCallInProgress() throws {
+    let (calls, order, gate) = (Monitor(0), Monitor<[String]>([]), CallGate())
+    let (first, second) = (Gate(), Gate())
+    func caller(_ number: Int, _ exit: Gate) throws -> Thread {
+      let thread = try Thread("caller") {
+        gate.call {
+          calls.signal { $0 = number }
+          try? exit.wait()
+          order.withLock { $0.append("call \(number)") }
+        }
+      }
+      let begun: Void? = calls.wait(until: .now + patience) { $0 == number ? () : nil }
+      #expect(begun != nil)
+      return thread
+    }
+    let callers = (try caller(1, first), try caller(2, second))
+    first.open()
+    callers.0.join()
+    gate.close()
+    let ending = try Thread("ending") {
+      gate.drain()
+      order.signal { $0.append("end") }
+    }
+    // An end that does not wait comes first.
+    let _: Void? = order.wait(until: .now + .milliseconds(200)) { $0.contains("end") ? () : nil }
+    second.open()
+    callers.1.join()
+    ending.join()
+    #expect(order.withLock { $0 } == ["call 1", "call 2", "end"])
+  }
+
   // MARK: Notices to listeners
 
   @Test func aPutIsHeard() throws {
