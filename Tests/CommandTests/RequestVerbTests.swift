@@ -92,6 +92,16 @@ struct RequestVerbTests {
     #expect(try replier.errors.contains("one\ntwo words"))
   }
 
+  @Test func theLastLineOfLongErrorsIsTold() throws {
+    let stage = try Stage()
+    let replier = try replier(
+      stage, "head -c 9000 /dev/zero | tr '\\0' x >&2; printf '\\nlast words' >&2; exit 3")
+    let outcome = try stage.run("wormhole request --to watch it")
+    #expect(outcome.errors.hasSuffix("ended with status 3: last words\n"), "\(outcome.errors)")
+    try replier.child.send(.kill)
+    _ = try replier.outcome()
+  }
+
   @Test func anotherKindIsRefused() throws {
     let stage = try Stage()
     let replier = try replier(stage, "cat", "--kind Order")

@@ -90,6 +90,26 @@ import WormholeSyscalls
     #expect(child.status == .exited(1) && child.errors == "")
   }
 
+  /// The watchdog is that of the process that has started this one.
+  @Test func theWatchdogOfAnotherProcessHearsNothing() throws {
+    guard Programs.installed("python3") != nil else {
+      return skip("a service manager", missing: "python3")
+    }
+    let manager = """
+      import os, socket, subprocess
+      manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      manager.bind("notify")
+      manager.settimeout(60)
+      settings = dict(os.environ, NOTIFY_SOCKET=os.getcwd() + "/notify")
+      settings.update(WATCHDOG_USEC="1000", WATCHDOG_PID="1")
+      command = ["wormhole", "receive", "--as", "a", "--timeout", "1", "--quiet"]
+      status = subprocess.run(command, env=settings).returncode
+      print(status, manager.recv(100).decode(), manager.recv(100).decode())
+      """
+    let outcome = try stage.run("python3 -c \"$MANAGER\"", environment: ["MANAGER=\(manager)"])
+    #expect(outcome.output == "1 READY=1 STOPPING=1\n", "\(outcome.errors)")
+  }
+
   /// On a terminal only; in a pipe, and with `--json`, standard error stays empty.
   @Test func longWorkShowsProgressInATerminal() throws {
     guard Programs.installed("python3") != nil else {
