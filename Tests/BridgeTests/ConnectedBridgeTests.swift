@@ -233,14 +233,15 @@ import WormholeSyscalls
   }
 
   /// The servers were full for a moment, and the connection has lasted.
-  @Test func theTroubleOfAPublishIsOverWhenTheServersTakeIt() throws {
+  @Test(arguments: [10077, 10023])
+  func theTroubleOfAPublishIsOverWhenTheServersTakeIt(_ code: Int) throws {
     let (one, link) = (scene.one, scene.link)
     let member = try one.container.join(as: "bob")
     defer { member.leave() }
     one.bridge.locals["bob"] = try one.container.peer("bob").profile
     scene.server.script = { subject in
       guard subject.hasPrefix("whs.") else { return nil }
-      let body = #"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#
+      let body = #"{"error":{"code":503,"err_code":\#(code),"description":"no more space"}}"#
       return (headers: "", body: body)
     }
     one.bridge.claimHomes(link)
