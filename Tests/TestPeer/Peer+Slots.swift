@@ -59,8 +59,13 @@ extension Peer {
     options.lease = .milliseconds(50)
     let container = try SharedContainer(directory: container, options: options)
     do {
-      try container.lock(name).hold { try Processes.send(.stop, to: Processes.current) }
+      try container.lock(name).hold {
+        try Processes.send(.stop, to: Processes.current)
+        if name == "refusing" { throw Errno.busy }
+      }
       try say("held")
+    } catch is Errno {
+      try say("refused")
     } catch let error as WormholeError where error.code == .superseded {
       try say("superseded")
     }

@@ -97,6 +97,16 @@ import WormholeSyscalls
     #expect(try stopped.outcome().output == "superseded\n")
   }
 
+  /// The caller needs to know what the body has left undone.
+  @Test(.blocking) func theErrorOfABodyComesBeforeThatOfATakeover() throws {
+    let stopped = try Running(.holdNamedLock(meeting.path, "refusing"))
+    try stopped.waitUntilStopped()
+    let lock = try meeting.another { $0.timeout = patience }.lock("refusing")
+    #expect(try lock.hold(takeOverAfter: .milliseconds(100)) { $0 } == 2)
+    try stopped.child.send(.go)
+    #expect(try stopped.outcome().output == "refused\n")
+  }
+
   // MARK: For tasks
 
   @Test func aTaskHoldsItWhileItWaitsForOthers() async throws {
