@@ -90,7 +90,7 @@ import WormholeSyscalls
     #expect(child.status == .exited(1) && child.errors == "")
   }
 
-  /// The watchdog is that of the process that has started this one.
+  /// The children of a service inherit the variables of its watchdog.
   @Test func theWatchdogOfAnotherProcessHearsNothing() throws {
     guard Programs.installed("python3") != nil else {
       return skip("a service manager", missing: "python3")
