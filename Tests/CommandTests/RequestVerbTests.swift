@@ -157,6 +157,26 @@ struct RequestVerbTests {
     }
   }
 
+  /// The reader of the replier's output has gone while a command was running.
+  @Test func aClosedPipeWaitsForTheReply() throws {
+    let stage = try Stage()
+    #expect(try stage.done("mkfifo pipe") == "")
+    let reader = try stage.start("sleep 600 <pipe")
+    let line = "touch begun; until [ -e go ]; do sleep 0.02; done; cat"
+    let replier = try replier(stage, line, ">pipe")
+    let asker = try stage.start("wormhole request --to watch --timeout 600 it")
+    try eventually("the command runs") { try files(stage, "../begun") != "" }
+    // The thread that watches the pipe ends when it has reported that the reader has gone.
+    let threads = "cat /proc/\(replier.child.process)/task/*/comm"
+    try eventually("the pipe is watched") { try stage.run(threads).output.contains("reader\n") }
+    try reader.child.send(.kill)
+    try eventually("its end is seen") { try !stage.run(threads).output.contains("reader\n") }
+    try stage.done("touch go")
+    let outcome = try asker.outcome()
+    #expect(outcome.output == "it\n", "\(outcome.errors)")
+    #expect(try replier.outcome().status == .exited(141))
+  }
+
   @Test func whoeverIsStoppedIsGivenUp() throws {
     let stage = try Stage()
     let replier = try replier(stage, "cat")
