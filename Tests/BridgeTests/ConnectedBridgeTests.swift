@@ -245,9 +245,8 @@ import WormholeSyscalls
       return (headers: "", body: body)
     }
     one.bridge.claimHomes(link)
-    try scene.serve("the servers are full") {
-      one.bridge.trouble?.hasPrefix("the servers are full: ") == true
-    }
+    try scene.serve("the publish is refused") { one.bridge.trouble != nil }
+    #expect(one.bridge.trouble?.hasPrefix("the servers are full: ") == true)
     // A publish on another subject shows nothing.
     let answered = Result<Void, RelayFailure>.success(())
     one.bridge.note(publish: answered, on: "whs.other")

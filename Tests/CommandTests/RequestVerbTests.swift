@@ -74,7 +74,7 @@ struct RequestVerbTests {
     #expect(outcome.status == .exited(1))
     let blanks = outcome.errors.count { $0 == " " }
     #expect((4000...4200).contains(blanks), "\(blanks)")
-    #expect(outcome.errors.contains(" end"))
+    #expect(outcome.errors.hasSuffix(" end\n"))
     try replier.child.send(.interrupt)
     _ = try replier.outcome()
   }
